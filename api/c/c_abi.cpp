@@ -98,12 +98,19 @@ torii_status hand_out_team(torii_context* context, torii_team** team, Make&& mak
   });
 }
 
+/// Operations::run_cached() folds no leaves. A number that is no collective must not look like one with leaves.
+bool may_repeat(const torii_team* team, const torii_call& call) noexcept {
+  if (static_cast<unsigned>(number_in(call.collective)) >= static_cast<unsigned>(torii::kOneLeafEach)) return false;
+  return call.leaves == nullptr || (call.leaves->team == team && call.leaves->team_number == team->number &&
+                                    call.leaves->intervals->is_one_each() && call.leaf == nullptr);
+}
+
 /// Calls `body` with the plan that would run a call.
 template <typename Body>
 torii_status with_plan(torii_team* team, const torii_call* call, Body&& body) noexcept {
   torii_status status = TORII_OK;
   torii::Request request;
-  if (!read_call(call, request.arguments, status)) return status;
+  if (!read_call(team, call, request.arguments, status)) return status;
   const torii::CancellationHeld held;
   Status prepared_status = Status::ok;
   const std::shared_ptr<const torii::CallPlan> call_plan = team->team->prepare(request, prepared_status);
@@ -266,8 +273,8 @@ torii_status torii_run(torii_team* team, const torii_call* call) {
   torii::c::Group* const group = open_group(team);
   if (group == nullptr && team != nullptr && call != nullptr && call->size == sizeof(*call) && call->unequal == 0 &&
       call->load == nullptr && call->store == nullptr && call->timeout_seconds == 0 && call->input_blocks == nullptr &&
-      call->result_blocks == nullptr) {
-    const torii::CallKey plain = {number_in(call->collective),
+      call->result_blocks == nullptr && may_repeat(team, *call)) {
+    const torii::CallKey plain = {number_in(call->collective) + (call->leaves == nullptr ? 0 : torii::kOneLeafEach),
                                   number_in(call->type),
                                   number_in(call->op),
                                   call->root,
@@ -279,7 +286,12 @@ torii_status torii_run(torii_team* team, const torii_call* call) {
   }
   torii_status status = TORII_OK;
   torii::CallArguments arguments;
-  return read_call(call, arguments, status) ? run_or_join(team, group, arguments) : refused_or_in_group(team, status);
+  if (!read_call(team, call, arguments, status)) return refused_or_in_group(team, status);
+  if (group != nullptr && arguments.leaf.write != nullptr) {
+    return refused_or_in_group(team, invalid("leaf is set in a group, whose calls start at its end; a function writes "
+                                             "leaves when its call starts, so make this call outside of the group"));
+  }
+  return run_or_join(team, group, arguments);
 }
 
 torii_status torii_refuse(torii_team* team, const char* reason) {

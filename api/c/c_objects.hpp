@@ -39,6 +39,12 @@ struct torii_team {
   torii::c::GroupPool group_pool = {};
 };
 
+struct torii_leaves {
+  torii_team* team;
+  std::uint64_t team_number;              ///< torii_team::number: another team may come to be at the same address
+  const torii::LeafIntervals* intervals;  ///< the team's
+};
+
 struct torii_request {
   torii_team* owner;
   torii::Request request;

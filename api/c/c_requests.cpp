@@ -32,7 +32,7 @@ torii_status make_request(torii_team* team, const torii_call* call, torii_reques
   if (status != TORII_OK) return refused_on(team, status);
   ++team->users;
   (*request)->request.is_started = true;
-  if (read_call(call, (*request)->request.arguments, status)) return TORII_OK;
+  if (read_call(team, call, (*request)->request.arguments, status)) return TORII_OK;
   drop(*request);
   return refused_on(team, status);
 }

@@ -69,6 +69,22 @@ bool read_access(const torii_call& call, CallArguments& arguments, torii_status&
   return true;
 }
 
+bool read_leaves(const torii_team* team, const torii_call& call, CallArguments& arguments, torii_status& status) {
+  if (call.leaves == nullptr) {
+    if (call.leaf == nullptr) return true;
+    status = invalid("leaf is set, but leaves is NULL; torii_leaves_create makes it");
+    return false;
+  }
+  if (call.leaves->team != team || call.leaves->team_number != team->number) {
+    status = invalid("leaves were made for another team; torii_leaves_create makes them for this one");
+    return false;
+  }
+  arguments.leaves = call.leaves->intervals;
+  arguments.leaf_stride = call.leaf_stride;
+  arguments.leaf = {call.leaf, call.leaf_data};
+  return true;
+}
+
 bool read_timeout(const torii_call& call, CallArguments& arguments, torii_status& status) {
   if (!is_timeout(call.timeout_seconds)) {
     status = invalid(timeout_text(call.timeout_seconds, "that of the team"));
@@ -97,7 +113,7 @@ bool is_zero_beyond(const void* given, std::size_t known, std::size_t bytes, con
   return true;
 }
 
-bool read_call(const torii_call* given, CallArguments& arguments, torii_status& status) {
+bool read_call(const torii_team* team, const torii_call* given, CallArguments& arguments, torii_status& status) {
   if (given == nullptr) {
     status = invalid("call is NULL");
     return false;
@@ -125,6 +141,7 @@ bool read_call(const torii_call* given, CallArguments& arguments, torii_status& 
   if (has_lists && !check_lists(call, arguments, status)) return false;
   if (call.unequal != 0 && !read_unequal(call, arguments, status)) return false;
   if ((call.load != nullptr || call.store != nullptr) && !read_access(call, arguments, status)) return false;
+  if (!read_leaves(team, call, arguments, status)) return false;
   if (combines(arguments.collective) && arguments.multiplies) {
     if (call.factor == nullptr) {
       status = invalid("op is premul_sum, but factor is NULL; it must be one element of the call's type");

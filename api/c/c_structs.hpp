@@ -38,9 +38,9 @@ int number_in(const Enum& field) {
   return number;
 }
 
-/// Reads a call; false when it makes no sense, and `status` says what is returned. Whether a team can run it, the team
-/// finds out.
-bool read_call(const torii_call* given, CallArguments& arguments, torii_status& status);
+/// Reads a call on a team; false when it makes no sense, and `status` says what is returned. Whether a team can run it,
+/// the team finds out.
+bool read_call(const torii_team* team, const torii_call* given, CallArguments& arguments, torii_status& status);
 
 /// A call with unequal blocks, whose lengths and places are still to be set.
 torii_call unequal_call(torii_collective collective, const void* input, void* result, std::size_t count,

@@ -10,9 +10,17 @@
 
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/plan/call.hpp"
+#include "runtime/plan/leaves.hpp"
 #include "runtime/plan/operation.hpp"
 
 namespace torii {
+
+/// The caller's function for leaves that come one by one: writes the vector of a leaf to `out`, and returns 0 if it
+/// could.
+struct LeafFunction {
+  int (*write)(std::size_t leaf, void* out, void* data) = nullptr;
+  void* data = nullptr;
+};
 
 /// One call as the user wrote it. `user` may point to a temporary: submit() copies it.
 struct CallArguments {
@@ -42,6 +50,10 @@ struct CallArguments {
   /// reduce_scatter with blocks of unequal lengths: that of each rank's block, equal on all ranks; `count` is their
   /// sum.
   const std::size_t* block_counts = nullptr;
+  /// The operands are those of leaves (torii/leaves.h); Team::agree_on_leaves() has them. nullptr: each rank has one.
+  const LeafIntervals* leaves = nullptr;
+  std::size_t leaf_stride = 0;  ///< elements from one leaf in `input` to the next
+  LeafFunction leaf = {};       ///< writes the leaves; `input` is then not looked at
   std::int64_t timeout_ns = 0;  ///< how long it may wait without progress; 0: the team's. Equal calls may differ in it
   Access access = {};           ///< broadcast: with functions, they move the vector, and `result` is not looked at
 };
@@ -83,9 +95,12 @@ inline bool same_call(const CallArguments& a, const CallArguments& b, int ranks)
          a.type == b.type && a.op == b.op && a.averages == b.averages && a.multiplies == b.multiplies &&
          a.root == b.root && a.user.call == b.user.call && a.user.data == b.user.data &&
          a.user.element_bytes == b.user.element_bytes && a.is_internal == b.is_internal &&
-         (a.block_counts == nullptr) == (b.block_counts == nullptr) && a.tag == b.tag &&
+         (a.block_counts == nullptr) == (b.block_counts == nullptr) && a.tag == b.tag && a.leaves == b.leaves &&
          (a.block_counts == nullptr || std::equal(a.block_counts, a.block_counts + ranks, b.block_counts));
 }
+
+/// CallKey::collective of a call over leaves of which each rank has one.
+inline constexpr int kOneLeafEach = 1 << 30;
 
 /// Whether a deadline may have so many seconds. 0 stands for another deadline.
 inline bool is_timeout(double seconds) noexcept { return seconds >= 0 && seconds <= 1e6; }

@@ -75,21 +75,23 @@ void reach_lists(const UnequalBlocks& unequal, const Context& context, CallBuffe
 bool set_input_aside(Request& request) noexcept {
   const CallPlan& call_plan = *request.call_plan;
   const std::size_t bytes = request.input_bytes();
-  if (!request.input_copy.make_room(bytes)) return false;
+  // The leaves have been folded to float.
+  if (request.arguments.leaves != nullptr) return request.copies.result.make_room(request.result_bytes());
+  if (!request.copies.input.make_room(bytes)) return false;
   if (call_plan.sums_as_float) {
-    widen(call_plan, request.arguments.input, request.input_copy.data.get(), bytes / sizeof(float));
-    return request.result_copy.make_room(request.result_bytes());
+    widen(call_plan, request.arguments.input, request.copies.input.data.get(), bytes / sizeof(float));
+    return request.copies.result.make_room(request.result_bytes());
   }
   if (call_plan.multiplies) {
     const Type type = request.arguments.type;
-    kernels::multiply(type, request.arguments.input, request.arguments.factor.data(), request.input_copy.data.get(),
+    kernels::multiply(type, request.arguments.input, request.arguments.factor.data(), request.copies.input.data.get(),
                       bytes / size_of(type));
     return true;
   }
   if (request.unequal != nullptr && !request.unequal->copied_from.empty()) {
-    copy_blocks(*request.unequal, request.input_copy.data.get());
+    copy_blocks(*request.unequal, request.copies.input.data.get());
   } else if (bytes != 0) {
-    std::memcpy(request.input_copy.data.get(), request.arguments.input, bytes);
+    std::memcpy(request.copies.input.data.get(), request.arguments.input, bytes);
   }
   return true;
 }

@@ -21,7 +21,8 @@ inline void take_blocks(Request& request, const Membership& members) {
 inline void check_buffers(const CallArguments& arguments, const CallPlan& call_plan) {
   const bool has_memory = arguments.access.load == nullptr;
   if (has_memory && call_plan.result_bytes != 0 && arguments.result == nullptr) throw_missing_buffer(true);
-  if (call_plan.input_bytes != 0 && arguments.input == nullptr && arguments.collective != Collective::broadcast) {
+  if (call_plan.input_bytes != 0 && arguments.input == nullptr && arguments.collective != Collective::broadcast &&
+      arguments.leaf.write == nullptr) {
     throw_missing_buffer(false);
   }
 }
@@ -50,13 +51,14 @@ inline CallBuffers buffers_of(const Request& request, const Context& context, bo
   buffers.salt = request.salt;
   const bool broadcast = arguments.collective == Collective::broadcast;
   const void* input = broadcast ? arguments.result : arguments.input;
-  if (!by_value && needs_input_copy(request)) input = request.input_copy.data.get();
+  if (!by_value && needs_input_copy(request)) input = request.copies.input.data.get();
   const void* result = arguments.result;
-  if (call_plan.multiplies) input = request.input_copy.data.get();
+  if (call_plan.multiplies) input = request.copies.input.data.get();
   if (call_plan.sums_as_float) {
-    input = request.input_copy.data.get();
-    result = request.result_copy.data.get();
+    input = request.copies.input.data.get();
+    result = request.copies.result.data.get();
   }
+  if (request.copies.operands != nullptr) input = request.copies.operands;
   buffers.input = reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(call_plan.input_shift_bytes);
   buffers.result = reinterpret_cast<std::uintptr_t>(result) - static_cast<std::uintptr_t>(call_plan.result_shift_bytes);
   if (arguments.access.load != nullptr) buffers.access = &arguments.access;

@@ -22,7 +22,7 @@ struct CallPlan : std::enable_shared_from_this<CallPlan> {
   Selected selected;
   Widening widening = Widening::none;
   CallShape shape;
-  std::size_t input_bytes = 0;  ///< of the user's input, 0 where this rank needs none
+  std::size_t input_bytes = 0;  ///< of the operands that the plan takes, 0 where this rank needs none
   std::size_t result_bytes = 0;
   std::ptrdiff_t input_shift_bytes = 0;  ///< from the user's input back to byte 0 of the vector
   std::ptrdiff_t result_shift_bytes = 0;
@@ -31,7 +31,9 @@ struct CallPlan : std::enable_shared_from_this<CallPlan> {
   bool is_finished_at_end = false;  ///< by finish()
   bool sums_as_float = false;       ///< small floats: runs as a call of f32 over copies, which finish() rounds
   bool multiplies = false;          ///< runs over a copy of the input, multiplied by the call's factor
+  bool folds_leaves = false;        ///< the plan's operands are folded from the caller's leaves (leaf_folding.hpp)
   std::uint32_t operands = 1;       ///< of an average
+  int key = 0;                      ///< CallKey::collective of calls that Operations::run_cached() may take
   bool is_plain = false;  ///< Operations::run_cached() may take the call: no arrays, no user function, something to do,
                           ///< nothing to finish
   /// A channel's installed plan, and its linear program where there is one; nullptr until first used there.

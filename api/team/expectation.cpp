@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/team/finish.hpp"
+#include "collectives/building/plan_builder.hpp"
 
 namespace torii {
 namespace {
@@ -128,7 +129,9 @@ void evaluate(const Team& team, const CallPlan& call_plan, const CallArguments& 
     ExpressionId& order = orders[static_cast<std::size_t>(block)];
     if (order == kNoExpression) {
       const int place = is_prefix(arguments.collective) ? team.rank() : block;
-      order = selected.algorithm->order(selected.request, place, pool);
+      order = arguments.leaves != nullptr
+                  ? pool.canonical(all_leaves(pool, static_cast<int>(arguments.leaves->leaves())), true)
+                  : selected.algorithm->order(selected.request, place, pool);
     }
     const Value value = evaluation.of(order, shift + at, same);
     std::copy_n(value.bytes.data(), same * element_bytes, out + done * element_bytes);

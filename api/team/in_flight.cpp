@@ -13,7 +13,7 @@
 namespace torii {
 
 InFlight::InFlight(const Membership& members, TeamAgreement& agreement, PlanCache& plans, const Channels& channels,
-                   TeamPairs& pairs, OwnCalls& calls, FailureMonitor& monitor) noexcept
+                   TeamPairs& pairs, OwnCalls& calls, FailureMonitor& monitor, ArenaCopies& copies) noexcept
     : context_(members.context()),
       members_(members),
       agreement_(agreement),
@@ -22,6 +22,7 @@ InFlight::InFlight(const Membership& members, TeamAgreement& agreement, PlanCach
       pairs_(pairs),
       calls_(calls),
       monitor_(monitor),
+      copies_(copies),
       health_(members, agreement.failure_sign()) {}
 
 void InFlight::start_on(Channel& channel, Request& request) noexcept {
@@ -102,7 +103,7 @@ void InFlight::tell_end(Request& request) noexcept {
 void InFlight::complete(Channel& channel, Status status) noexcept {
   Request& request = *channel.current;
   if (const CallPlan& call_plan = *request.call_plan; call_plan.is_finished_at_end && status == Status::ok) {
-    const void* const from = call_plan.sums_as_float ? request.result_copy.data.get() : request.arguments.result;
+    const void* const from = call_plan.sums_as_float ? request.copies.result.data.get() : request.arguments.result;
     finish(call_plan, from, request.arguments.result, request.result_bytes() / call_plan.shape.element_bytes);
   }
   end(request, status);

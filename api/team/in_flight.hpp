@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "api/context/context.hpp"
+#include "api/team/arena_copies.hpp"
 #include "api/team/channels.hpp"
 #include "api/team/failure_monitor.hpp"
 #include "api/team/membership.hpp"
@@ -24,7 +26,7 @@ class InFlight {
  public:
   /// The arguments must outlive this.
   InFlight(const Membership& members, TeamAgreement& agreement, PlanCache& plans, const Channels& channels,
-           TeamPairs& pairs, OwnCalls& calls, FailureMonitor& monitor) noexcept;
+           TeamPairs& pairs, OwnCalls& calls, FailureMonitor& monitor, ArenaCopies& copies) noexcept;
 
   /// Collectives in flight.
   int count() const noexcept { return count_; }
@@ -38,6 +40,7 @@ class InFlight {
   /// The operation has ended: tells those who want to know. Nobody can take the request away before this thread has
   /// left the team's door.
   void end(Request& request, Status status) noexcept {
+    if (request.copies.operands != nullptr) copies_.give_back(std::exchange(request.copies.operands, nullptr));
     request.state = Request::State::done;
     request.status = status;
     if (request.on_done != nullptr || (request.is_started && context_.end_event().is_watched())) tell_end(request);
@@ -89,6 +92,7 @@ class InFlight {
   TeamPairs& pairs_;
   OwnCalls& calls_;
   FailureMonitor& monitor_;
+  ArenaCopies& copies_;
   int count_ = 0;
   std::atomic<std::uint64_t> moves_ = 0;  ///< written by one thread at a time
   bool poisoned_ = false;

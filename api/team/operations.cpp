@@ -16,7 +16,8 @@ Operations::Operations(const Membership& members, TeamAgreement& agreement, Plan
       pairs_(members, pairs),
       calls_(members.control()),
       monitor_(members, agreement, calls_, channels_, plans),
-      in_flight_(members, agreement, plans, channels_, pairs_, calls_, monitor_),
+      copies_(members.context()),
+      in_flight_(members, agreement, plans, channels_, pairs_, calls_, monitor_, copies_),
       waits_(members, agreement, channels_, monitor_, in_flight_, *this, many_callers) {
   context_.attach(this);
 }

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "api/context/context.hpp"
+#include "api/team/arena_copies.hpp"
 #include "api/team/channels.hpp"
 #include "api/team/failure_monitor.hpp"
 #include "api/team/in_flight.hpp"
@@ -70,6 +72,10 @@ class Operations final : public AttachedTeam {
   CallPlan* prepare_inside(Request& request, Status& status) noexcept;
   // operations_start.cpp: from a call to an operation that runs.
   Status start(Request& request) noexcept;
+  bool fold_leaves_of(Request& request, Status& status) noexcept;
+  void give_back_operands(Request& request) noexcept {
+    copies_.give_back(std::exchange(request.copies.operands, nullptr));
+  }
   Status start_pair(Request& request) noexcept;
   Status take_channel(Request& request) noexcept;
   void take_place(Request& request) noexcept;
@@ -92,6 +98,7 @@ class Operations final : public AttachedTeam {
   TeamPairs pairs_;
   OwnCalls calls_;
   FailureMonitor monitor_;
+  ArenaCopies copies_;
   InFlight in_flight_;
   CallPlan* last_call_plan_ = nullptr;
   Waits waits_;

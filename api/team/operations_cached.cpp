@@ -10,7 +10,7 @@ namespace {
 bool is_cached(const CallKey& call, const CallPlan* last_call_plan) noexcept {
   if (last_call_plan == nullptr || !last_call_plan->is_plain) return false;
   const CallArguments& last = last_call_plan->arguments;
-  if (call.collective != static_cast<int>(last.collective)) return false;
+  if (call.collective != last_call_plan->key) return false;
   if (last.collective == Collective::barrier) return true;
   return call.count == last.count && call.type == static_cast<int>(last.type) && call.op == static_cast<int>(last.op) &&
          (call.root == last.root || !has_root(last.collective));

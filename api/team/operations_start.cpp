@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/team/call_buffers.hpp"
+#include "api/team/leaf_folding.hpp"
 #include "api/team/operations.hpp"
 #include "runtime/base/cancellation.hpp"
 
@@ -30,6 +31,9 @@ CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept 
       last_call_plan_ = plans_.find(request.arguments, in_flight_.count() == 0);
     }
     check_buffers(request.arguments, *last_call_plan_);
+    if (request.arguments.leaves != nullptr) {
+      check_leaf_stride(request.arguments, *last_call_plan_, members_.rank());
+    }
     return last_call_plan_;
   } catch (const Error& error) {
     status = error.status();
@@ -39,6 +43,22 @@ CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept 
     set_last_error(error.what());
   }
   return nullptr;
+}
+
+/// Before the call counts as made: if a leaf cannot be had, this rank refuses the call.
+[[gnu::noinline]] bool Operations::fold_leaves_of(Request& request, Status& status) noexcept {
+  try {
+    fold_leaves(request, copies_, members_.rank());
+    return true;
+  } catch (const Error& error) {
+    status = error.status();
+    set_last_error(error.what());
+  } catch (const std::exception& error) {
+    status = Status::no_resource;
+    set_last_error(error.what());
+  }
+  give_back_operands(request);
+  return false;
 }
 
 /// Gives the request its number and its channel.
@@ -98,7 +118,8 @@ Status Operations::start(Request& request) noexcept {
   if (request.pair != nullptr) return start_pair(request);
   Status status = Status::ok;
   request.call_plan = prepare_inside(request, status);
-  if (request.call_plan == nullptr) {
+  const bool has_leaves = request.call_plan != nullptr && request.arguments.leaves != nullptr;
+  if (request.call_plan == nullptr || (has_leaves && !fold_leaves_of(request, status))) {
     ++request.starts_refused;
     note_refusal(calls_.count(), last_error());
     return status;
@@ -118,11 +139,13 @@ Status Operations::start(Request& request) noexcept {
     status = make_ready(request);
     if (status != Status::ok) {
       in_flight_.take_back();
+      give_back_operands(request);
       return status;
     }
   }
   if (!copy_input(request)) {
     in_flight_.take_back();
+    give_back_operands(request);
     if (!channel.queue.empty() && channel.queue.back() == &request) channel.queue.pop_back();
     return in_flight_.fail(Status::no_resource, members_.rank(),
                            "rank " + std::to_string(members_.rank()) + " has no " +

@@ -29,7 +29,7 @@ bool may_be_packed(const GroupCall& call, int ranks, std::size_t most_bytes) noe
     default:
       return false;
   }
-  if (arguments.unequal || arguments.block_counts != nullptr) return false;
+  if (arguments.unequal || arguments.block_counts != nullptr || arguments.leaves != nullptr) return false;
   return arguments.count <= most_bytes && vector_bytes(call, ranks) <= most_bytes;
 }
 

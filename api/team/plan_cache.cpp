@@ -22,6 +22,8 @@ std::string key_of(const CallPlan& call_plan) {
          std::to_string(request.root) + ' ' + std::to_string(static_cast<int>(call_plan.widening)) + ' ' +
          std::to_string(segment_bytes) + ' ' + std::to_string(slots) + ' ' + std::to_string(window) + ' ' +
          std::to_string(one_shot) + ' ' + std::to_string(radix) + ' ' + std::to_string(common_root) + ' ' +
+         std::string(name(request.determinism)) + ' ' +
+         std::to_string(request.leaves == nullptr ? 0 : request.leaves->digest()) + ' ' +
          std::string(lanes.begin(), lanes.end());
 }
 

@@ -83,6 +83,22 @@ void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ran
   }
 }
 
+void check_leaves(const CallArguments& arguments, int ranks) {
+  const Collective collective = arguments.collective;
+  if (!combines(collective) || is_prefix(collective)) {
+    invalid("leaves are set, but " + std::string(name(collective)) +
+            " has none; use them with allreduce, reduce or reduce_scatter");
+  }
+  if (arguments.block_counts != nullptr) invalid("leaves are set, but blocks are unequal; use equal blocks");
+  if (arguments.multiplies) {
+    invalid("op premul_sum is not defined over leaves, which share the factor of their rank; multiply the leaves");
+  }
+  if (arguments.leaves->ranks() != ranks) {
+    invalid("the leaves are those of a team of " + std::to_string(arguments.leaves->ranks()) +
+            " ranks, but there are " + std::to_string(ranks));
+  }
+}
+
 /// The blocks of a reduce_scatter with lengths of their own, each in `parts` parts.
 Layout layout_of(const std::size_t* counts, int ranks, int parts, std::size_t unit_bytes, std::size_t segment_bytes) {
   std::vector<std::size_t> offsets = {0};
@@ -97,6 +113,20 @@ Layout layout_of(const std::size_t* counts, int ranks, int parts, std::size_t un
     begin_bytes += bytes;
   }
   return {std::move(offsets), segment_bytes};
+}
+
+/// The operands that a rank folds from its leaves. A single leaf is an operand as it is.
+void set_leaf_shapes(const LeafIntervals& leaves, std::size_t vector_bytes, int rank, CallPlan& call_plan) {
+  call_plan.shape.operand_stride_bytes = round_up(vector_bytes, 64);
+  // Refused alike on all ranks, whatever their own number of operands is.
+  const auto most = static_cast<std::size_t>(std::max(leaves.operands_max(), 1));
+  if (call_plan.shape.operand_stride_bytes > std::numeric_limits<std::ptrdiff_t>::max() / 2 / most) {
+    invalid("count is " + std::to_string(call_plan.arguments.count) + ", whose bytes in " + std::to_string(most) +
+            " operands of a rank overflow");
+  }
+  call_plan.folds_leaves = leaves.count(rank) > 1 || call_plan.sums_as_float;
+  const auto operands = static_cast<std::size_t>(leaves.operands(rank));
+  call_plan.input_bytes = operands == 0 ? 0 : (operands - 1) * call_plan.shape.operand_stride_bytes + vector_bytes;
 }
 
 /// Bytes of this rank's buffers, and how far behind byte 0 of the vector they begin.
@@ -121,6 +151,7 @@ void set_buffer_shapes(const CallArguments& arguments, std::size_t own_bytes, in
   call_plan.result_bytes = !has_result(arguments, rank) ? 0 : takes_one ? own_bytes : all_bytes;
   if (gives_one) call_plan.input_shift_bytes = own_shift;
   if (takes_one) call_plan.result_shift_bytes = own_shift;
+  if (arguments.leaves != nullptr) set_leaf_shapes(*arguments.leaves, all_bytes, rank, call_plan);
 }
 
 void set_record(CallPlan& call_plan) {
@@ -140,6 +171,7 @@ std::uint32_t signature_of(const CallPlan& call_plan, int root) noexcept {
   signature = mix(signature, arguments.unequal ? kUnequalBytes : arguments.count * call_plan.shape.element_bytes);
   signature = mix(signature, folds ? static_cast<std::uint64_t>(arguments.type) + 1 : 0);
   signature = mix(signature, static_cast<std::uint64_t>(root));
+  if (arguments.leaves != nullptr) signature = mix(signature, arguments.leaves->digest());
   for (const std::size_t count : call_plan.block_counts) signature = mix(signature, count);
   if (arguments.tag != 0) signature = mix(signature, arguments.tag);
   return signature | 1U;
@@ -147,8 +179,21 @@ std::uint32_t signature_of(const CallPlan& call_plan, int root) noexcept {
 
 bool is_plain(const CallArguments& arguments) noexcept {
   const bool is_empty = arguments.count == 0 && arguments.collective != Collective::barrier;
+  if (arguments.leaves != nullptr && !arguments.leaves->is_one_each()) return false;
   return !arguments.unequal && arguments.block_counts == nullptr && !arguments.is_internal && arguments.tag == 0 &&
          arguments.op != Op::user && !arguments.multiplies && !is_empty;
+}
+
+/// What is done when the operation has ended, and which calls can do without it.
+void set_end(int rank, int ranks, CallPlan& call_plan) {
+  const CallArguments& arguments = call_plan.arguments;
+  const bool has_leaves = arguments.leaves != nullptr;
+  call_plan.operands = static_cast<std::uint32_t>(has_leaves ? arguments.leaves->leaves() : ranks);
+  call_plan.is_finished_at_end =
+      call_plan.sums_as_float || needs_finish(arguments, rank, static_cast<int>(call_plan.operands));
+  call_plan.multiplies = arguments.multiplies && combines(arguments.collective);
+  call_plan.is_plain = is_plain(arguments) && !call_plan.is_finished_at_end;
+  call_plan.key = static_cast<int>(arguments.collective) + (has_leaves ? kOneLeafEach : 0);
 }
 
 }  // namespace
@@ -170,14 +215,22 @@ PlanRequest PlanMaker::request_of(const CallArguments& arguments, bool wide) con
   request.collective = is_gathered_unequally ? Collective::alltoall : arguments.collective;
   request.topology = topology_;
   request.root = has_root(arguments.collective) ? arguments.root : 0;
-  request.determinism = determinism_;
+  request.determinism = determinism_of(arguments);
   request.wide_wire = wide;
+  if (arguments.leaves != nullptr && !arguments.leaves->is_one_subtree_each()) request.leaves = arguments.leaves;
   return request;
 }
 
 bool PlanMaker::sums_travel_as_float(const CallArguments& arguments) const noexcept {
   return combines(arguments.collective) && arguments.user.call == nullptr && is_small_float(arguments.type) &&
-         (wide_wire_ || determinism_ == Determinism::canonical);
+         (wide_wire_ || determinism_of(arguments) == Determinism::canonical);
+}
+
+/// An average is rounded when it has been divided, and so are sums of which ranks have folded a part: these calls run
+/// as calls of float.
+bool PlanMaker::runs_as_float(const CallArguments& arguments) const noexcept {
+  const bool is_folded = arguments.leaves != nullptr && !arguments.leaves->is_one_each();
+  return (arguments.averages || is_folded) && sums_travel_as_float(arguments);
 }
 
 /// The library's own calls take neither the team's tune table nor a forced choice.
@@ -193,7 +246,8 @@ void PlanMaker::select_for(CallPlan& call_plan, const PlanRequest& request, std:
 std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const {
   const int ranks = members_.ranks();
   check_types(arguments);
-  const bool sums_as_float = arguments.averages && sums_travel_as_float(arguments);
+  if (arguments.leaves != nullptr) check_leaves(arguments, ranks);
+  const bool sums_as_float = runs_as_float(arguments);
   const std::size_t element_bytes = sums_as_float ? sizeof(float) : element_bytes_of(arguments);
   if (element_bytes == 0) invalid("type " + std::to_string(static_cast<int>(arguments.type)) + " is unknown");
   const std::size_t unit_bytes = unit_bytes_of(element_bytes);
@@ -209,8 +263,7 @@ std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const 
   const std::size_t block_bytes = (arguments.unequal ? 0 : arguments.count) * unit_bytes;
   const bool per_rank = has_block_per_rank(arguments.collective);
   const std::size_t total_bytes = per_rank && !has_counts ? block_bytes * static_cast<std::size_t>(ranks) : block_bytes;
-  // An average is rounded when it has been divided: its sum is not rounded before, but made by a call of float.
-  if (sums_travel_as_float(arguments) && !arguments.averages) call_plan->widening = widening_of(arguments.type);
+  if (sums_travel_as_float(arguments) && !sums_as_float) call_plan->widening = widening_of(arguments.type);
   const PlanRequest request = request_of(arguments, call_plan->widening != Widening::none);
   select_for(*call_plan, request, total_bytes);
   std::size_t& segment_bytes = call_plan->selected.request.tuning.segment_bytes;
@@ -241,13 +294,10 @@ std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const 
   shape.signature = signature_of(*call_plan, request.root);
   const std::size_t own_bytes = (arguments.unequal ? 0 : arguments.count) * element_bytes;
   if (is_personalised(arguments.collective)) shape.block_bytes = own_bytes;
+  call_plan->sums_as_float = sums_as_float;
   set_buffer_shapes(arguments, own_bytes, ranks, members_.rank(), *call_plan);
   set_record(*call_plan);
-  call_plan->sums_as_float = sums_as_float;
-  call_plan->operands = static_cast<std::uint32_t>(ranks);
-  call_plan->is_finished_at_end = needs_finish(arguments, members_.rank(), ranks);
-  call_plan->multiplies = arguments.multiplies && combines(arguments.collective);
-  call_plan->is_plain = is_plain(arguments) && !call_plan->is_finished_at_end;
+  set_end(members_.rank(), ranks, *call_plan);
   return call_plan;
 }
 

@@ -26,7 +26,11 @@ class PlanMaker {
   std::unique_ptr<CallPlan> make(const CallArguments& arguments) const;
 
  private:
+  Determinism determinism_of(const CallArguments& arguments) const noexcept {
+    return arguments.leaves != nullptr ? Determinism::canonical : determinism_;
+  }
   bool sums_travel_as_float(const CallArguments& arguments) const noexcept;
+  bool runs_as_float(const CallArguments& arguments) const noexcept;
   PlanRequest request_of(const CallArguments& arguments, bool wide) const;
   void select_for(CallPlan& call_plan, const PlanRequest& request, std::size_t total_bytes) const;
   std::unique_ptr<CallPlan> make_lengths(const CallArguments& arguments, const Selected& selected,

@@ -44,6 +44,14 @@ struct Copy {
   }
 };
 
+/// The memory with which a call runs where it cannot run with the caller's.
+struct Copies {
+  /// The input of an alltoall in place as it was at the start: results arrive before all of the input is sent.
+  Copy input;
+  Copy result;  ///< the sums of small floats that are made as float; `input` is then the input as float
+  std::byte* operands = nullptr;  ///< folded from leaves, borrowed from ArenaCopies; nullptr: there are none
+};
+
 struct Request {
   enum class State : std::uint8_t { idle, queued, running, done };
   CallArguments arguments;
@@ -59,9 +67,7 @@ struct Request {
   std::uint32_t salt = 0;
   std::uint32_t salt_prepared = 0;
   std::uint32_t starts_refused = 0;
-  /// The input of an alltoall in place as it was at the start: results arrive before all of the input is sent.
-  Copy input_copy;
-  Copy result_copy;  ///< the sums of small floats that are made as float; `input_copy` is then the input as float
+  Copies copies;
   std::unique_ptr<UnequalBlocks> unequal;
   PairCall* pair = nullptr;               ///< of a send or a receive, which it outlives; nullptr: a collective
   std::vector<std::size_t> block_counts;  ///< to which the arguments' point, once they have been read

@@ -18,6 +18,7 @@
 #include "api/team/staging_budget.hpp"
 #include "api/team/team_agreement.hpp"
 #include "api/team/team_options.hpp"
+#include "runtime/plan/leaves.hpp"
 
 namespace torii {
 
@@ -83,6 +84,10 @@ class Team final {
   /// A call was refused, for this reason, before it came to submit(), run() or open_channel(), which count what they
   /// refuse themselves. It counts as this rank's call: the team fails if other ranks made that call.
   void count_refusal(const char* reason) noexcept { operations_.count_refusal(reason); }
+  /// Agrees with all members on which leaves each has, and keeps the intervals for as long as the team lives; equal
+  /// ones have one address. Collective, blocking. Throws Error{invalid_argument} with the same text on all members if
+  /// the claims do not fit together, and the Error of the exchange.
+  const LeafIntervals& agree_on_leaves(const LeafClaim& own);
   /// How many calls of this team move at once.
   std::size_t shared_channels() noexcept { return operations_.channels().shared(); }
   /// The most transfers of any operation of this rank in flight. From any thread.
@@ -98,6 +103,7 @@ class Team final {
   std::unique_ptr<TeamAgreement> agreement_;
   StagingBudget staging_;
   PlanMaker maker_;
+  std::vector<std::unique_ptr<const LeafIntervals>> leaves_;  ///< to which calls and plans point
   PlanCache plans_;
   Operations operations_;
   bool survivors_made_ = false;

@@ -14,15 +14,20 @@
 // Cost: ceil(log2 P) steps up and as many down; a rank sends its vector once up and once down to each child.
 // Order: a node folds its own operand, then its children's values by increasing rank counted from the root. From rank 0
 // the child at distance d has the operands of ranks d .. 2d-1, so this is the canonical order. A canonical reduce to
-// another root therefore combines at rank 0, which delivers the result.
+// another root therefore combines at rank 0, which delivers the result. Leaves in any intervals (PlanRequest::leaves)
+// have the same tree, of subtrees instead of ranks (leaf_tree.hpp).
 #include <array>
 
+#include "collectives/building/leaf_tree.hpp"
 #include "collectives/building/tree_flows.hpp"
 
 namespace torii {
 namespace {
 
 std::string why_not(const PlanRequest& request) {
+  if (request.leaves != nullptr) {
+    return why_not_leaves("binomial with leaves", {Collective::reduce, Collective::allreduce}, request);
+  }
   return why_not_any("binomial",
                      {Collective::barrier, Collective::broadcast, Collective::reduce, Collective::allreduce}, request);
 }
@@ -59,6 +64,7 @@ void set_stream_maxima(const PlanRequest& request, Plan& plan) {
 }
 
 Plan make_plan(const PlanRequest& request, int rank) {
+  if (request.leaves != nullptr) return leaf_tree_plan(request, rank);
   PlanBuilder builder(request, rank, Dealing::block, 1);
   const std::vector<int> children = children_of(request, rank);
   const int root = tree_root(request);
@@ -77,6 +83,7 @@ Plan make_plan(const PlanRequest& request, int rank) {
 }
 
 ExpressionId order(const PlanRequest& request, int /*block*/, ExpressionPool& pool) {
+  if (request.leaves != nullptr) return leaves_order(request, pool);
   return tree_order(
       request, tree_root(request), [](int rank) { return std::array{rank}; },
       [&](int rank) { return children_of(request, rank); }, pool);

@@ -15,6 +15,9 @@
 // Scan and exscan: every rank sends its whole operand to all ranks after it, in one message that all of them read, and
 // combines those of the ranks before it. By value, since in place its result would overwrite what others still read.
 //
+// Leaves in any intervals (PlanRequest::leaves): a rank gives each of its operands, and combines those of all ranks by
+// several flows if no single one makes the expression. Partial values stay in slots of its own.
+//
 // Scatter and gather are those of direct.cpp.
 //
 // Source: the direct algorithm of reduce-scatter and all-gather, in R. Thakur, R. Rabenseifner, W. Gropp, Optimization
@@ -32,7 +35,13 @@ namespace {
 /// More ranks would have too many streams: there is one for each pair.
 constexpr int kRanksMax = 256;
 
-enum Tag : int { kGive = 0, kTake = 1 };
+enum Tag : int { kGive = 0, kTake = 1, kPartial = 1 << 16 };
+
+/// Operand 0 has the tag of the only operand; the others follow kTake.
+int give_tag(int operand) { return operand == 0 ? kGive : kTake + operand; }
+
+/// Whether every rank has an operand, so that whoever sends one gets one.
+bool all_give(const PlanRequest& request) { return request.leaves == nullptr || !request.leaves->has_rank_without(); }
 
 bool is_one_shot(const PlanRequest& request) {
   return request.tuning.one_shot &&
@@ -44,14 +53,16 @@ bool deals_blocks(const PlanRequest& request) {
   return request.collective == Collective::all_gather || (combines(request.collective) && !is_one_shot(request));
 }
 
-/// The stream by which `sender` gives its operand of one block to `receiver`, who combines it.
-Stream give_stream(const PlanRequest& request, int sender, int peer) {
-  Stream stream = {.peer = peer, .tag = kGive};
+/// The stream by which `sender` gives an operand of one block to a rank that combines it.
+Stream give_stream(const PlanRequest& request, int sender, int peer, int operand = 0) {
+  Stream stream = {.peer = peer, .tag = give_tag(operand)};
   stream.delivery = request.tuning.one_shot ? Delivery::through_slots : Delivery::read_in_place;
+  if (stream.delivery == Delivery::read_in_place) stream.operand = operand;
   switch (request.collective) {
     case Collective::allreduce:
       // In one shot the receiver's own operand comes back a window later. Otherwise the receiver's block does, at once.
-      stream.credits = !credits_are_implied(request.tuning, is_one_shot(request) ? 2 : 1);
+      stream.credits = !credits_are_implied(request.tuning, is_one_shot(request) ? 2 : 1) ||
+                       (is_one_shot(request) && !all_give(request));
       break;
     case Collective::reduce:
       // Only the root gets anything back.
@@ -59,7 +70,8 @@ Stream give_stream(const PlanRequest& request, int sender, int peer) {
       break;
     case Collective::reduce_scatter:
       // An operand that is read in place sends no message that could imply a credit.
-      stream.credits = stream.delivery == Delivery::read_in_place || !credits_are_implied(request.tuning, 2);
+      stream.credits =
+          stream.delivery == Delivery::read_in_place || !credits_are_implied(request.tuning, 2) || !all_give(request);
       break;
     default:
       break;  // broadcast: nothing comes back
@@ -171,32 +183,78 @@ class NodePlan {
     if (!fold.sources.empty()) flows_.push_back(std::move(fold));
   }
 
-  /// Sends the whole own operand to all ranks that need it.
+  int operands() const { return request_.leaves == nullptr ? 1 : request_.leaves->operands(rank_); }
+  static StreamEnd own(int operand) { return {kOwn, static_cast<std::uint16_t>(operand)}; }
+
+  /// Sends the whole own operands to all ranks that need them.
   void send_whole() {
-    Flow send = {.sources = {{}}, .label = "send"};
-    for (int k = 1; k < ranks_; ++k) {
-      if (request_.collective == Collective::broadcast || has_result(peer(k))) {
-        send.targets.push_back(builder_.out(give_stream(request_, rank_, peer(k))));
+    for (int operand = 0; operand < operands(); ++operand) {
+      Flow send = {.sources = {own(operand)}, .label = "send"};
+      for (int k = 1; k < ranks_; ++k) {
+        if (request_.collective == Collective::broadcast || has_result(peer(k))) {
+          send.targets.push_back(builder_.out(give_stream(request_, rank_, peer(k), operand)));
+        }
       }
+      if (!send.targets.empty()) flows_.push_back(std::move(send));
     }
-    if (!send.targets.empty()) flows_.push_back(std::move(send));
   }
 
   void give_blocks() {
     for (int k = 1; k < ranks_; ++k) {
-      const StreamEnd give = builder_.out(give_stream(request_, rank_, peer(k)));
-      flows_.push_back({.walk = walk(peer(k)), .sources = {{}}, .targets = {give}, .label = "give"});
+      for (int operand = 0; operand < operands(); ++operand) {
+        const StreamEnd give = builder_.out(give_stream(request_, rank_, peer(k), operand));
+        flows_.push_back({.walk = walk(peer(k)), .sources = {own(operand)}, .targets = {give}, .label = "give"});
+      }
     }
   }
 
-  /// Combines the operands of all ranks in rank order: the own block, or the whole vector in one shot.
-  void combine() {
-    if (is_one_shot(request_) && !has_result(rank_)) return;
+  /// The flow that combines the operands of all ranks in rank order: the own block, or the whole vector in one shot.
+  Flow all_combined() {
+    if (request_.leaves != nullptr) return leaves_combined(0);
     const bool canonical = request_.determinism == Determinism::canonical;
     Flow fold = {.walk = walk(rank_), .fold = canonical ? Fold::canonical : Fold::left, .label = "combine"};
     for (int rank = 0; rank < ranks_; ++rank) {
       fold.sources.push_back(rank == rank_ ? StreamEnd{} : builder_.in(give_stream(request_, rank, rank)));
     }
+    return fold;
+  }
+
+  /// The operand that is the value of a subtree.
+  StreamEnd operand_at(int subtree) {
+    const LeafSubtree& one = request_.leaves->subtrees()[static_cast<std::size_t>(subtree)];
+    if (one.rank == rank_) return own(one.operand);
+    return builder_.in(give_stream(request_, one.rank, one.rank, one.operand));
+  }
+
+  /// The flow that combines a subtree with all below it. Flows that must run before are added.
+  Flow leaves_combined(int root) {
+    const LeafIntervals& leaves = *request_.leaves;
+    Flow fold = {.walk = walk(rank_), .label = "combine"};
+    if (leaves.is_canonical(root)) {
+      fold.fold = Fold::canonical;
+      for (int at = root; at < leaves.end_of(root); ++at) fold.sources.push_back(operand_at(at));
+      return fold;
+    }
+    fold.sources.push_back(operand_at(root));
+    for (const int child : leaves.subtrees()[static_cast<std::size_t>(root)].children) {
+      fold.sources.push_back(leaves.end_of(child) == child + 1 ? operand_at(child) : partial(child));
+    }
+    return fold;
+  }
+
+  /// The value of a subtree with all below it, which goes to the flow that needs it through slots of this rank.
+  StreamEnd partial(int subtree) {
+    const Stream to_self = {
+        .peer = rank_, .tag = kPartial + subtree, .credits = !credits_are_implied(request_.tuning, 1)};
+    Flow fold = leaves_combined(subtree);
+    fold.targets.push_back(builder_.out(to_self));
+    flows_.push_back(std::move(fold));
+    return builder_.in(to_self);
+  }
+
+  void combine() {
+    if (is_one_shot(request_) && !has_result(rank_)) return;
+    Flow fold = all_combined();
     fold.keep = has_result(rank_);
     if (!is_one_shot(request_) && request_.collective != Collective::reduce_scatter) fold.targets = to_all();
     flows_.push_back(std::move(fold));
@@ -232,21 +290,42 @@ std::string why_not(const PlanRequest& request) {
     return "node is for up to " + std::to_string(kRanksMax) + " ranks, there are " +
            std::to_string(request.topology.ranks());
   }
-  return why_not_any(request);
+  if (request.leaves == nullptr) return why_not_any(request);
+  return why_not_leaves("node with leaves", {Collective::reduce, Collective::allreduce, Collective::reduce_scatter},
+                        request);
 }
 
 Plan draft(const PlanRequest& request, int rank) { return NodePlan(request, rank).make(); }
+
+/// With leaves, the ranks besides the root of which one has the most streams in some direction: they have the most and
+/// the fewest operands.
+std::pair<int, int> most_and_fewest(const PlanRequest& request) {
+  const LeafIntervals& leaves = *request.leaves;
+  std::pair<int, int> found = {request.root, request.root};
+  for (int rank = 0; rank < leaves.ranks(); ++rank) {
+    if (rank == request.root) continue;
+    if (found.first == request.root || leaves.operands(rank) > leaves.operands(found.first)) found.first = rank;
+    if (found.second == request.root || leaves.operands(rank) < leaves.operands(found.second)) found.second = rank;
+  }
+  return found;
+}
 
 Plan plan(const PlanRequest& request, int rank) {
   if (is_personalised(request.collective)) return direct_plan(request, rank);
   Plan result = draft(request, rank);
   const int ranks = request.topology.ranks();
+  if (request.leaves != nullptr) {
+    const auto [most, fewest] = most_and_fewest(request);
+    set_maxima(result, request, draft, {request.root, most, fewest});
+    return result;
+  }
   const int second = is_prefix(request.collective) ? ranks - 1 : (request.root + 1) % ranks;
   set_maxima(result, request, draft, {request.root, second});
   return result;
 }
 
 ExpressionId order(const PlanRequest& request, int rank, ExpressionPool& pool) {
+  if (request.leaves != nullptr) return leaves_order(request, pool);
   int operands = request.topology.ranks();
   if (is_prefix(request.collective)) operands = request.collective == Collective::scan ? rank + 1 : rank;
   if (operands == 0) return kNoExpression;

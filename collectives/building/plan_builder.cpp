@@ -95,6 +95,10 @@ bool credits_are_implied(const Tuning& tuning, int windows) {
 
 std::string why_not_any(const PlanRequest& request) {
   const int ranks = request.topology.ranks();
+  if (request.leaves != nullptr) {
+    return "its order is not that of " + std::to_string(request.leaves->leaves()) + " leaves in these intervals of " +
+           std::to_string(ranks) + " ranks; node (up to 256 ranks) and binomial honour it for any intervals";
+  }
   if (request.root < 0 || request.root >= ranks) {
     return "the root is " + std::to_string(request.root) + "; it must be a rank from 0 to " + std::to_string(ranks - 1);
   }
@@ -148,6 +152,21 @@ std::string why_not_canonical(const PlanRequest& request, decltype(Algorithm::or
   if (order(wide, is_prefix(request.collective) ? last : 0, pool) == pool.canonical(leaves, true)) return "";
   return "its order is not the canonical one for " + std::to_string(request.topology.ranks()) +
          " ranks; node (up to 256 ranks) and binomial honour it for any number of ranks";
+}
+
+std::string why_not_leaves(std::string_view algorithm, std::initializer_list<Collective> able,
+                           const PlanRequest& request) {
+  PlanRequest one_each = request;
+  one_each.leaves = nullptr;
+  std::string reason = why_not_any(algorithm, able, one_each);
+  if (!reason.empty() || request.leaves == nullptr || request.leaves->ranks() == request.topology.ranks())
+    return reason;
+  return "the intervals of leaves are those of " + std::to_string(request.leaves->ranks()) + " ranks, but there are " +
+         std::to_string(request.topology.ranks());
+}
+
+ExpressionId leaves_order(const PlanRequest& request, ExpressionPool& pool) {
+  return pool.canonical(all_leaves(pool, static_cast<int>(request.leaves->leaves())), true);
 }
 
 std::vector<ExpressionId> all_leaves(ExpressionPool& pool, int ranks) {

@@ -89,11 +89,19 @@ void set_maxima(Plan& plan, const PlanRequest& request, Plan (*draft)(const Plan
 /// rank that is about to send message n + slots knows that all segments before it exist.
 bool credits_are_implied(const Tuning& tuning, int windows);
 
-/// A reason that holds for every algorithm (root or tuning out of range), or an empty string.
+/// A reason that holds for every algorithm (root or tuning out of range, leaves in intervals that need plans of their
+/// own), or an empty string.
 std::string why_not_any(const PlanRequest& request);
 
 /// The same, and first "trinaryx3 does barrier, broadcast; not all_gather" if the collective is not one of `able`.
 std::string why_not_any(std::string_view algorithm, std::initializer_list<Collective> able, const PlanRequest& request);
+
+/// The same for an algorithm that serves leaves in any intervals, with the collectives that serve them.
+std::string why_not_leaves(std::string_view algorithm, std::initializer_list<Collective> able,
+                           const PlanRequest& request);
+
+/// The order of every element of a request with leaves: E over all of them.
+ExpressionId leaves_order(const PlanRequest& request, ExpressionPool& pool);
 
 /// The tuning of a call for which nothing else is known: whole vectors or blocks in one message where they are short.
 Tuning default_tuning(const PlanRequest& request, std::size_t bytes);

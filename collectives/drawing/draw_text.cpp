@@ -41,12 +41,16 @@ std::string blocks_text(const Walk& walk) {
   return text;
 }
 
+/// "own"; the operands of a rank with several are "own", "own 1", "own 2", ...
+std::string own_text(int operand) { return operand == 0 ? "own" : "own " + std::to_string(operand); }
+
 std::string flow_line(const Plan& plan, const Flow& flow) {
   const Roles& roles = roles_of(flow.label);
   std::string sources;
   for (const StreamEnd& source : flow.sources) {
     if (!sources.empty()) sources += " + ";
-    sources += source.stream == kOwn ? "own" : peer_text(roles.source, plan.in[source.stream], plan.rank);
+    sources +=
+        source.stream == kOwn ? own_text(source.position) : peer_text(roles.source, plan.in[source.stream], plan.rank);
   }
   if (sources.empty()) sources = "token";
   if (flow.fold == Fold::canonical) sources = "canonical(" + sources + ")";

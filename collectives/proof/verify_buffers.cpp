@@ -134,7 +134,8 @@ void check_lender_outlasts_reader(const StepTable& table, const JoinedStream& jo
 
 bool keeps_own(const StepTable& table, StepId step) {
   const auto sources = table.sources(step);
-  return sources.size() == 1 && sources[0].stream == kOwnStream;
+  // Only the first operand may be the result's memory.
+  return sources.size() == 1 && sources[0].stream == kOwnStream && sources[0].message == 0;
 }
 
 bool outlasts(const StepTable& table, int rank, StepId step, Precedence& precedence) {

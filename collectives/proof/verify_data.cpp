@@ -18,8 +18,8 @@ ExpressionId folded(Fold fold, std::span<const ExpressionId> operands, bool roun
   return fold == Fold::left ? pool.fold(operands, rounded) : pool.canonical(operands, rounded);
 }
 
-std::vector<StepValue> step_values(const StepTable& table, const Precedence& precedence, ExpressionPool& pool,
-                                   Faults& faults) {
+std::vector<StepValue> step_values(const PlanRequest& request, const StepTable& table, const Precedence& precedence,
+                                   ExpressionPool& pool, Faults& faults) {
   std::vector<StepValue> values(table.steps.size());
   std::vector<ExpressionId> operands;
   for (const StepId step : precedence.order()) {
@@ -28,7 +28,7 @@ std::vector<StepValue> step_values(const StepTable& table, const Precedence& pre
     bool sends_wide = false;
     for (const StepPort& source : table.sources(step)) {
       if (source.stream == kOwnStream) {
-        operands.push_back(pool.leaf(table.rank_of(step)));
+        operands.push_back(operand_of(request, table.rank_of(step), source.message, pool));
         continue;
       }
       const JoinedStream& joined = table.streams[source.stream];
@@ -50,12 +50,14 @@ std::vector<StepValue> step_values(const StepTable& table, const Precedence& pre
   return values;
 }
 
-void check_each_once(ExpressionId expression, int ranks, int block, const ExpressionPool& pool, Faults& faults) {
-  const std::vector<int> counts = pool.occurrences(expression, ranks);
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (counts[rank] == 1) continue;
-    faults.add("block " + std::to_string(block) + ": the operand of rank " + std::to_string(rank) + " is combined " +
-               std::to_string(counts[rank]) + " times in " + pool.text(expression));
+/// `noun`: whose operands are counted, "rank" or "leaf".
+void check_each_once(ExpressionId expression, int operands, const char* noun, int block, const ExpressionPool& pool,
+                     Faults& faults) {
+  const std::vector<int> counts = pool.occurrences(expression, operands);
+  for (int operand = 0; operand < operands; ++operand) {
+    if (counts[operand] == 1) continue;
+    faults.add("block " + std::to_string(block) + ": the operand of " + noun + " " + std::to_string(operand) +
+               " is combined " + std::to_string(counts[operand]) + " times in " + pool.text(expression));
     return;
   }
 }
@@ -110,7 +112,7 @@ void check_in_rank_order(const PlanRequest& request, ExpressionId expression, in
              std::to_string(wanted.size() - 1) + " in this order, but is " + pool.text(expression));
 }
 
-/// `operands`: how many ranks' operands are combined.
+/// `operands`: how many ranks' operands, or leaves, are combined.
 void check_canonical(const PlanRequest& request, int operands, ExpressionId expression, int block, ExpressionPool& pool,
                      Faults& faults) {
   std::vector<ExpressionId> leaves(static_cast<std::size_t>(operands));
@@ -133,19 +135,21 @@ void check_expression(const PlanRequest& request, const Plan& plan, ExpressionId
                std::to_string(source) + " but is " + pool.text(expression));
     return;
   }
-  int operands = request.topology.ranks();
+  int operands = request.leaves != nullptr ? static_cast<int>(request.leaves->leaves()) : request.topology.ranks();
   if (is_prefix(request.collective)) {
     operands = prefix_length(request, block);
     check_in_rank_order(request, expression, block, pool, faults);
   } else {
-    check_each_once(expression, operands, block, pool, faults);
+    check_each_once(expression, operands, request.leaves != nullptr ? "leaf" : "rank", block, pool, faults);
   }
-  if (request.determinism == Determinism::canonical) {
+  if (request.determinism == Determinism::canonical || request.leaves != nullptr) {
     check_canonical(request, operands, expression, block, pool, faults);
   }
   if (!order) return;
   const ExpressionId declared = order(block, pool);
   if (declared == expression) return;
+  // Sums over leaves never travel as small floats, so there is one expression for all intervals.
+  if (request.leaves != nullptr && equal_but_for_rounding(declared, expression, pool)) return;
   faults.add("block " + std::to_string(block) + ": the declared order is " + pool.text(declared) +
              ", but the plans compute " + pool.text(expression));
 }
@@ -154,7 +158,7 @@ void check_expression(const PlanRequest& request, const Plan& plan, ExpressionId
 
 void check_data(const PlanRequest& request, const StepTable& table, const Precedence& precedence, ExpressionPool& pool,
                 const DeclaredOrder& order, Faults& faults, Verdict& verdict) {
-  const std::vector<StepValue> values = step_values(table, precedence, pool, faults);
+  const std::vector<StepValue> values = step_values(request, table, precedence, pool, faults);
   const std::vector<ResultWrite> writes = result_writes(table, precedence);
   const int ranks = request.topology.ranks();
   const int blocks = table.blocks;

@@ -156,6 +156,13 @@ void check_alltoall_in_place(const StepTable& table, const LaneSteps& lane, Faul
 void check_list(const StepTable& table, const Plan& plan, Faults& faults) {
   const std::string who = "rank " + std::to_string(plan.rank) + " runs as a list, but ";
   if (plan.lanes.size() != 1) faults.add(who + "it has " + std::to_string(plan.lanes.size()) + " lanes");
+  for (const LaneSteps& lane : table.lanes_of_rank(plan.rank)) {
+    for (StepId step = lane.first; step < lane.end && !faults.full(); ++step) {
+      for (const StepPort& source : table.sources(step)) {
+        if (source.stream == kOwnStream && source.message != 0) faults.add(who + "it has several operands");
+      }
+    }
+  }
   if (plan.dealing == Dealing::block_cyclic && plan.blocks > 1) faults.add(who + "its blocks are in pieces");
   for (const JoinedStream& joined : table.streams) {
     if ((joined.sender != plan.rank && joined.receiver != plan.rank) || faults.full()) continue;

@@ -95,6 +95,14 @@ int block_of_step(const PlanRequest& request, const Plan& plan, const Flow& flow
   return reads_own ? plan.rank * plan.ranks + block : block * plan.ranks + plan.rank;
 }
 
+void check_operand_number(const PlanRequest& request, const StepTable& table, StepId step, int operand,
+                          Faults& faults) {
+  const int operands = request.leaves == nullptr ? 1 : request.leaves->operands(table.rank_of(step));
+  if (operand < operands) return;
+  faults.add(table.text(step) + ": combines operand " + std::to_string(operand) + " of its rank, which has " +
+             std::to_string(operands));
+}
+
 void lay_out_steps(const PlanRequest& request, const StreamIndex& index, StepTable& table, Faults& faults) {
   for (int rank = 0; rank < static_cast<int>(table.plans.size()); ++rank) {
     const Plan& plan = table.plans[rank];
@@ -114,9 +122,10 @@ void lay_out_steps(const PlanRequest& request, const StreamIndex& index, StepTab
               add_port(table, step, index.in[rank][source.stream], source.position + place, true, faults);
               continue;
             }
-            table.ports.push_back({kOwnStream, 0});
+            table.ports.push_back({kOwnStream, source.position});
             if (!has_operand(request, rank, owner_of(request, plan, block)))
               faults.add(table.text(step) + ": the rank has no operand for this block");
+            check_operand_number(request, table, step, source.position, faults);
           }
           table.first_target.push_back(static_cast<std::int32_t>(table.ports.size()));
           for (const StreamEnd& target : flows[f].targets) {
@@ -175,6 +184,14 @@ bool has_operand(const PlanRequest& request, int rank, int owner) {
   if (request.collective == Collective::alltoall) return rank == owner / request.topology.ranks();
   if (request.collective == Collective::all_gather || request.collective == Collective::gather) return rank == owner;
   return true;
+}
+
+ExpressionId operand_of(const PlanRequest& request, int rank, int operand, ExpressionPool& pool) {
+  if (request.leaves == nullptr) return pool.leaf(rank);
+  const LeafSubtree& subtree = request.leaves->subtrees_of(rank)[static_cast<std::size_t>(operand)];
+  std::vector<ExpressionId> leaves;
+  for (std::size_t i = 0; i < subtree.count; ++i) leaves.push_back(pool.leaf(static_cast<int>(subtree.first + i)));
+  return pool.canonical(leaves, true);
 }
 
 bool has_result(const PlanRequest& request, int rank, int owner) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/proof/executor_rules.hpp"
+#include "runtime/plan/expression.hpp"
 #include "runtime/plan/plan.hpp"
 
 namespace torii::verification {
@@ -40,7 +41,7 @@ struct JoinedStream {
   std::int32_t first_message;  ///< into StepTable::producer_of and consumer_of
 };
 
-/// A source or target of a step: which stream (or kOwnStream) and which message of the segment.
+/// A source or target of a step: which stream and which message of the segment, or kOwnStream and which operand.
 struct StepPort {
   std::int32_t stream;
   std::int32_t message;
@@ -92,6 +93,8 @@ struct StepTable {
 int owner_of(const PlanRequest& request, const Plan& plan, int block);
 /// Whether a rank has an operand at the start, or a result at the end, of a collective, for a block of this owner.
 bool has_operand(const PlanRequest& request, int rank, int owner);
+/// The value of a rank's operand: its leaf, or E over the leaves of its subtree of that number.
+ExpressionId operand_of(const PlanRequest& request, int rank, int operand, ExpressionPool& pool);
 bool has_result(const PlanRequest& request, int rank, int owner);
 /// The number of an expression in Verdict::result_expression: of a block, or where every rank has its own, of a rank.
 inline std::size_t result_number(const PlanRequest& request, int rank, int block) {

@@ -37,6 +37,7 @@ std::string none_serves(const PlanRequest& request) {
   small.topology = Topology::node(2);
   small.root = 0;
   small.determinism = Determinism::run;
+  small.leaves = nullptr;
   const char* between = ": ";
   for (const Algorithm& algorithm : catalogue()) {
     if (!refusal(algorithm, small).empty()) continue;

@@ -9,6 +9,7 @@
 
 #include <torii/block_lists.h>
 #include <torii/collectives.h>
+#include <torii/leaves.h>
 #include <torii/send_recv.h>
 #include <torii/types.h>
 
@@ -236,6 +237,10 @@ typedef struct torii_call {
   const void* factor; /* TORII_PREMUL_SUM: one element of `type`, copied when the call starts or is prepared */
   const void* const* input_blocks; /* with `unequal`: addresses of blocks (torii/block_lists.h) */
   void* const* result_blocks;
+  const torii_leaves* leaves; /* allreduce, reduce, reduce_scatter: the operands are leaves' (torii/leaves.h) */
+  size_t leaf_stride;         /* elements from one leaf in `input` to the next; 0: one right behind the other */
+  torii_leaf_function leaf;   /* writes the leaves, in place of `input`; may be NULL */
+  void* leaf_data;
 } torii_call;
 
 /* Runs one operation to its end: blocks as the named functions do, with their statuses (torii/collectives.h). In a

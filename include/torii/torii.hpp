@@ -7,6 +7,7 @@
 #include <torii/allocator.hpp>
 #include <torii/block_lists.hpp>
 #include <torii/call.hpp>
+#include <torii/leaves.hpp>
 #include <torii/request.hpp>
 #include <torii/send_recv.hpp>
 
@@ -27,7 +28,7 @@ class Context;
 
 /// An ordered set of ranks. One caller at a time, unless the team was made with `many_callers`; different teams may be
 /// used by different threads at once.
-class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team> {
+class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team>, public HasLeaves<Team> {
  public:
   using CallsOnBlockLists<Team>::all_gather;
   using CallsOnBlockLists<Team>::alltoall;

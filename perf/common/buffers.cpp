@@ -94,7 +94,15 @@ Vector::~Vector() {
   std::free(data_);
 }
 
-CallData::CallData(const Job& job, const Options& options, Memory memory, size_t bytes, torii_type type, torii_op op)
+Leaves::Leaves(const Job& job, size_t all) {
+  perf::check(torii_split(all, job.ranks(), job.rank(), &first_, &count_), "cannot deal the leaves");
+  perf::check(torii_leaves_create(job.team(), all, first_, count_, &handle_), "cannot agree on the leaves");
+}
+
+Leaves::~Leaves() { torii_leaves_destroy(handle_); }
+
+CallData::CallData(const Job& job, const Options& options, Memory memory, size_t bytes, torii_type type, torii_op op,
+                   const Leaves* leaves)
     : job_(job), seed_(options.seed), element_bytes_(info(type).size_bytes) {
   const auto ranks = static_cast<size_t>(job.ranks());
   const size_t parts = has_blocks(options.collective) ? ranks : 1;
@@ -113,14 +121,20 @@ CallData::CallData(const Job& job, const Options& options, Memory memory, size_t
   call_.op = op;
   call_.root = has_root(options.collective) ? options.root : 0;
   if (count == 0) return;
-  require_memory(job, bytes_);
-  first_ = std::make_unique<Vector>(job, memory, bytes_);
+  const size_t vectors = leaves == nullptr ? 1 : leaves->count();
+  const size_t first = leaves == nullptr ? static_cast<size_t>(job.rank()) : leaves->first();
+  if (leaves != nullptr) call_.leaves = leaves->handle();
+  require_memory(job, bytes_ * std::max<size_t>(1, vectors));
+  first_ = std::make_unique<Vector>(job, memory, bytes_ * vectors);
   const bool in_place = options.in_place || options.collective == TORII_BROADCAST;
   if (!in_place) second_ = std::make_unique<Vector>(job, memory, bytes_);
   place(in_place);
   for (int i = 0; i < 2; ++i) {
-    patterns_[i].resize(input_elements_ * element_bytes_);
-    fill(seed(i), type, job.rank(), 0, input_elements_, patterns_[i].data());
+    const size_t vector_bytes = input_elements_ * element_bytes_;
+    patterns_[i].resize(vector_bytes * vectors);
+    for (size_t v = 0; v < vectors; ++v) {
+      fill(seed(i), type, static_cast<int>(first + v), 0, input_elements_, patterns_[i].data() + v * vector_bytes);
+    }
   }
 }
 
@@ -149,7 +163,7 @@ void CallData::refresh(int i) {
   if (call_.count == 0) return;
   const bool root_gives = call_.collective == TORII_BROADCAST || call_.collective == TORII_SCATTER;
   if (root_gives && job_.rank() != call_.root) return;
-  std::memcpy(input_, patterns_[i % 2].data(), patterns_[i % 2].size());
+  if (!patterns_[i % 2].empty()) std::memcpy(input_, patterns_[i % 2].data(), patterns_[i % 2].size());
 }
 
 void CallData::spoil_result() {

@@ -46,12 +46,30 @@ class Vector {
   std::unique_ptr<SharedMemory> shared_;
 };
 
+/// The leaves of this rank, as torii_split deals all of them.
+class Leaves {
+ public:
+  Leaves(const Job& job, size_t all);
+  ~Leaves();
+  Leaves(const Leaves&) = delete;
+  Leaves& operator=(const Leaves&) = delete;
+  const torii_leaves* handle() const { return handle_; }
+  size_t first() const { return first_; }
+  size_t count() const { return count_; }
+
+ private:
+  torii_leaves* handle_ = nullptr;
+  size_t first_ = 0, count_ = 0;
+};
+
 /// One call of a collective with its data. Two patterns of input alternate from call to call, so that a result left
 /// over from the call before is never right.
 class CallData {
  public:
   /// `bytes` is the size as nccl-tests count it; it is rounded up to whole elements (of every rank's block).
-  CallData(const Job& job, const Options& options, Memory memory, size_t bytes, torii_type type, torii_op op);
+  /// `leaves`: the rank's; nullptr where there are none.
+  CallData(const Job& job, const Options& options, Memory memory, size_t bytes, torii_type type, torii_op op,
+           const Leaves* leaves = nullptr);
 
   const torii_call& call() const { return call_; }
   size_t bytes() const { return bytes_; }        ///< the size that is reported

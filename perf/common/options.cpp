@@ -114,6 +114,10 @@ void read_words(const Raw& raw, Options& options) {
   if (raw.timing != "isolated" && raw.timing != "loop") {
     throw Failure(kBadCommandLine, "--timing '" + raw.timing + "' is unknown: use isolated or loop");
   }
+  if (options.leaves != 0 && options.in_place) {
+    throw Failure(kBadCommandLine,
+                  "--in-place and --leaves exclude each other: a rank may have several leaves, or none");
+  }
   if (options.json == "-" && options.csv == "-") {
     throw Failure(kBadCommandLine, "--json - and --csv - both want stdout: give one of them a file");
   }
@@ -158,6 +162,11 @@ void add_data_flags(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--memory", raw.memory, "malloc, allocated (torii_allocate) or adopted (malloc, then torii_register)")
       ->capture_default_str();
   if (options.collective != TORII_BROADCAST) app.add_flag("--in-place", options.in_place, "input and result are one");
+  if (combines(options.collective) && !is_prefix(options.collective)) {
+    app.add_option("--leaves", options.leaves,
+                   "so many leaves, dealt to the ranks in order; a leaf has the data of a rank")
+        ->check(CLI::Range(size_t{1}, size_t{1} << 20));
+  }
   if (is_personalised(options.collective)) {
     app.add_flag("--bytes-per-pair", options.bytes_per_pair,
                  "-b, -e and -i are what one rank has for another; the size reported stays that of all blocks");

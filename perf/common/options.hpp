@@ -27,6 +27,7 @@ struct Options {
   std::vector<torii_type> types = {TORII_F32};
   std::vector<torii_op> ops = {TORII_SUM};
   int root = 0;
+  size_t leaves = 0;  ///< 0: an operand for each rank; otherwise so many leaves, dealt to the ranks in order
   bool check = true;
   int ranks = 0;  ///< start so many here; 0: join what the launcher offers
   Memory memory = Memory::malloced;

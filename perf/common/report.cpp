@@ -42,6 +42,7 @@ Json to_json(const Options& options, const Row& row) {
   json["type"] = type_name(row);
   json["op"] = op_name(row);
   json["root"] = row.root;
+  if (options.leaves != 0) json["leaves"] = options.leaves;
   json["determinism"] = options.determinism;
   json["memory"] = name(options.memory);
   json["in_place"] = options.in_place;
@@ -87,6 +88,7 @@ void Report::header(int ranks) {
   fmt::print(table_, "# torii {} commit {}, {} ranks, {}\n", torii_version(), commit(), ranks, host());
   fmt::print(table_, "# {} timing, {} memory{}, topology {}, determinism {}\n", name(options_.timing),
              name(options_.memory), options_.in_place ? " in place" : "", options_.topology, options_.determinism);
+  if (options_.leaves != 0) fmt::print(table_, "# {} leaves, dealt in order\n", options_.leaves);
   fmt::print(table_, "# {:>10} {:>12} {:>8} {:>7} {:>5} {:>10} {:>8} {:>8} {:>7} {:>10} {:>10} {:>18} {:>7}{}\n",
              "size(B)", "count", "type", "redop", "root", "time(us)", "algbw", "busbw", "#wrong", "p50", "p99",
              "algorithm", "engines", options_.hash ? "             hash" : "");

@@ -49,7 +49,9 @@ struct Cell {
 class Bench {
  public:
   Bench(const Options& options, Job& job, Meeting& meeting, Report* report)
-      : options_(options), job_(job), meeting_(meeting), report_(report) {}
+      : options_(options), job_(job), meeting_(meeting), report_(report) {
+    if (options.leaves != 0) leaves_.emplace(job, options.leaves);
+  }
   /// Returns the number of wrong elements, equal on all ranks.
   int64_t run_all();
 
@@ -67,6 +69,7 @@ class Bench {
   Job& job_;
   Meeting& meeting_;
   Report* report_;  ///< nullptr on every rank but 0
+  std::optional<Leaves> leaves_;
 };
 
 std::vector<int64_t> Bench::engine_bytes() const {
@@ -129,7 +132,7 @@ void Bench::time_cell(CallData& data, Row& row) {
 }
 
 int64_t Bench::run_cell(const Cell& cell) {
-  CallData data(job_, options_, options_.memory, cell.bytes, cell.type, cell.op);
+  CallData data(job_, options_, options_.memory, cell.bytes, cell.type, cell.op, leaves_ ? &*leaves_ : nullptr);
   torii_choice choice{};
   choice.size = sizeof(choice);
   check(torii_choose(job_.team(), &data.call(), &choice), "torii does not run this");

@@ -6,6 +6,7 @@
 #include "python/extension/errors.hpp"
 #include "python/extension/farewell.hpp"
 #include "python/extension/group.hpp"
+#include "python/extension/leaves.hpp"
 #include "python/extension/redistribution.hpp"
 #include "python/extension/refusal.hpp"
 #include "python/extension/request.hpp"
@@ -277,6 +278,8 @@ PyMethodDef team_methods[] = {
     {"_choose", entry<team_choose>, METH_VARARGS, nullptr},
     {"_transpose", entry<transpose_array>, METH_VARARGS, nullptr},
     {"_permute", entry<permute_items>, METH_VARARGS, nullptr},
+    {"_make_leaves", entry<make_leaves>, METH_VARARGS, nullptr},
+    {"_run_leaves", entry<run_leaves>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef team_questions[] = {

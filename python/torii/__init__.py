@@ -16,6 +16,7 @@ Start the ranks by `python3 -m torii.run -n 4 script.py`, or by torii-run, torch
 
 Context     this process in its job: settings, memory, ranks and nodes
 Team        an ordered set of ranks, with the collectives as methods
+Leaves      vectors whose sums have the same bits at any number of ranks
 Request     a started or persistent operation
 Received    what a receive has got: sender, tag and length
 Error       what calls raise; its classes tell the statuses apart
@@ -27,6 +28,7 @@ from ._torii import Received, Region, algorithms, collectives, ops, split, types
 from .context import Context, allocate, world
 from .errors import (Aborted, Error, InternalError, InvalidArgument, Mismatch, NoResource, NotRegistered, PeerLost,
                      Poisoned, Status, Timeout, TransportError, Unsupported, make_error)
+from .leaves import Leaves
 from .memory import new_result
 from .request import Request, test_all, test_any, wait_all, wait_any
 from .team import ANY_RANK, ANY_TAG, Choice, Health, Op, Team
@@ -41,7 +43,7 @@ del make_error, new_result
 
 __all__ = [
     "ANY_RANK", "ANY_TAG", "AVG", "Aborted", "BAND", "BOR", "BXOR", "Choice", "Context", "Error", "Health",
-    "InternalError", "InvalidArgument", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC", "Mismatch",
+    "InternalError", "InvalidArgument", "LAND", "LOR", "LXOR", "Leaves", "MAX", "MAXLOC", "MIN", "MINLOC", "Mismatch",
     "NoResource", "NotRegistered", "Op", "PREMUL_SUM", "PROD", "PeerLost", "Poisoned", "Received", "Region",
     "Request", "SUM", "Status", "Team", "Timeout", "TransportError", "Unsupported", "algorithms", "allocate",
     "collectives", "ops", "split", "test_all", "test_any", "types", "wait_all", "wait_any", "world"

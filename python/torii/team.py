@@ -7,6 +7,7 @@ import typing
 
 from . import _torii
 from .errors import Status
+from .leaves import Leaves
 from .memory import new_result
 
 #: For recv(): from any rank, with any tag.
@@ -144,6 +145,15 @@ class Team(_torii.Team):
         destinations[i] of the result. Places are numbered over the `out` of all ranks, rank 0's first. `destinations`
         has uint64, and those of all ranks together name each place once."""
         return self._permute(array, destinations, out)
+
+    # ---- sums over leaves
+
+    def leaves(self, leaves, first=None, count=None):
+        """This rank's Leaves, for sums with the same bits at any number of ranks: `count` of `leaves` in all, from leaf
+        `first` on; None: dealt in order as torii.split does. Collective; the same InvalidArgument on all ranks if
+        intervals do not follow each other in the order of ranks."""
+        dealt = _torii.split(leaves, self.ranks, self.rank)
+        return Leaves(self, leaves, dealt[0] if first is None else first, dealt[1] if count is None else count)
 
     # ---- collectives
 

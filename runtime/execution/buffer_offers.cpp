@@ -48,8 +48,7 @@ bool BufferOffers::poll(std::size_t offer) noexcept {
   if (load_word(from.line) != signal_word(call_.signature, call_.plan->calls)) return false;
   BufferOffer told;
   std::memcpy(&told, from.line + sizeof(std::uint64_t), sizeof(told));
-  if (told.input != kByValue && told.input != kReadable && !accepts(from.peer, told.input_offset, from.reads))
-    return false;
+  if (told.input != kByValue && told.input != kReadable && !accepts_operands(from, told.input_offset)) return false;
   if (told.result_in_place != 0 && !accepts(from.peer, told.result_offset, from.stores)) return false;
   Offer& state = offers_[offer];
   const auto base = reinterpret_cast<std::uintptr_t>(call_.transport.mapped(from.peer, 0));
@@ -67,6 +66,13 @@ bool BufferOffers::poll(std::size_t offer) noexcept {
     }
   }
   return true;
+}
+
+/// The operands lie one behind the other, so the first and the last one are enough.
+bool BufferOffers::accepts_operands(const OfferLine& from, std::int64_t offset) noexcept {
+  if (!accepts(from.peer, offset, from.reads)) return false;
+  const auto distance = static_cast<std::int64_t>(call_.operand_distance(from.operand_last));
+  return distance == 0 || accepts(from.peer, offset + distance, from.reads);
 }
 
 bool BufferOffers::accepts(int peer, std::uint64_t offset, std::size_t bytes) noexcept {

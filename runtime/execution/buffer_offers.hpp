@@ -40,6 +40,7 @@ class BufferOffers {
 
  private:
   bool poll(std::size_t offer) noexcept;
+  bool accepts_operands(const OfferLine& from, std::int64_t offset) noexcept;
   /// `offset` is that of byte 0 of the vector, which may lie before the arena; what the plan touches may not.
   bool accepts(int peer, std::int64_t offset, const BlockRange& blocks) noexcept;
 

@@ -45,7 +45,10 @@ bool DataMover::is_stored_already(const InstalledOut& out, std::size_t bytes) no
 }
 
 DataMover::Operand DataMover::source_place(const StreamEnd& end, const Step& step) const noexcept {
-  if (end.stream == kOwn) return {.base = call_.own_base(true, step.block), .callers = call_.buffers.access != nullptr};
+  if (end.stream == kOwn) {
+    return {.base = call_.own_base(true, step.block) + call_.operand_distance(end.position),
+            .callers = call_.buffers.access != nullptr};
+  }
   const InstalledIn& in = call_.plan->in[end.stream];
   switch (in.stream.delivery) {
     case Delivery::local:
@@ -56,8 +59,9 @@ DataMover::Operand DataMover::source_place(const StreamEnd& end, const Step& ste
     case Delivery::read_in_place: {
       if (in.ring.remote()) break;
       const BufferOffers::Offer& from = offers_.of(in.offer);
-      if (from.input_readable) return {from.input, false, false, false, false, in.ring.peer()};
-      if (from.input_in_place) return {from.input};
+      const std::uintptr_t input = from.input + call_.operand_distance(in.stream.operand);
+      if (from.input_readable) return {input, false, false, false, false, in.ring.peer()};
+      if (from.input_in_place) return {input};
       break;
     }
     case Delivery::through_slots:
@@ -96,7 +100,10 @@ const std::byte* DataMover::sendable(const Step& step) const noexcept {
   if (!(is_own && call_.input_sendable) && !(is_kept && call_.result_sendable)) return nullptr;
   const std::optional<Piece> piece = call_.shape->layout.single_piece(step.block, step.segment);
   if (!piece || call_.memory_bytes(piece->length_bytes) < kSendableBytesMin) return nullptr;
-  const std::int64_t offset = is_own && call_.input_sendable ? call_.buffers.input_offset : call_.buffers.result_offset;
+  std::int64_t offset = call_.buffers.result_offset;
+  if (is_own && call_.input_sendable) {
+    offset = call_.buffers.input_offset + static_cast<std::int64_t>(call_.operand_distance(flow.sources[0].position));
+  }
   return call_.transport.mapped(call_.transport.rank(), 0) + offset + call_.memory_bytes(piece->offset_bytes);
 }
 

@@ -125,7 +125,10 @@ class Installer {
       for (const Flow& flow : lane.flows) {
         for (const StreamEnd& end : flow.sources) {
           const int offer = end.stream == kOwn ? -1 : installed_.in[end.stream].offer;
-          if (offer >= 0) add_blocks(installed_.offers_in[static_cast<std::size_t>(offer)].reads, flow.walk);
+          if (offer < 0) continue;
+          OfferLine& line = installed_.offers_in[static_cast<std::size_t>(offer)];
+          add_blocks(line.reads, flow.walk);
+          line.operand_last = std::max(line.operand_last, installed_.in[end.stream].stream.operand);
         }
         for (const StreamEnd& end : flow.targets) {
           const int offer = installed_.out[end.stream].offer;

@@ -82,6 +82,7 @@ struct OfferLine {
   bool writes_result = false;     ///< offers_out: the peer also stores into this rank's result
   std::uint64_t line_offset = 0;  ///< in the arena of the rank that reads it
   BlockRange reads;               ///< offers_in: what this rank reads of the peer's operand
+  int operand_last = 0;           ///< and the last operand that it reads, if the peer has several
   BlockRange stores;              ///< and stores into its result
 };
 

@@ -117,6 +117,10 @@ struct RunningCall {
     const std::uintptr_t base = of_input ? buffers.input : buffers.result;
     return shifts == nullptr ? base : base + static_cast<std::uintptr_t>(shifts[block]);
   }
+  /// How far behind a rank's first operand its operand of that number is.
+  std::size_t operand_distance(int operand) const noexcept {
+    return static_cast<std::size_t>(operand) * shape->operand_stride_bytes;
+  }
   std::uint64_t number(const Stream& stream, const StreamEnd& end, const Step& step) const noexcept {
     const std::uint64_t segment = segments_base + static_cast<std::uint64_t>(step.segment);
     const std::uint64_t position = end.position + static_cast<std::uint64_t>(step.visit);

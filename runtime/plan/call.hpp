@@ -22,6 +22,8 @@ struct CallShape {
   const kernels::UserFunction* user = nullptr;
   bool non_temporal = false;    ///< results are stored past the caches
   std::uint32_t signature = 1;  ///< equal on all ranks of one call; odd, so never 0
+  /// The distance in memory between the operands of a rank that has several. Equal on all ranks.
+  std::size_t operand_stride_bytes = 0;
   std::size_t block_bytes = 0;  ///< alltoall, scatter, gather: what one rank has for another; 0 where that differs
 };
 

@@ -11,6 +11,7 @@
 
 #include "runtime/base/determinism.hpp"
 #include "runtime/plan/layout.hpp"
+#include "runtime/plan/leaves.hpp"
 #include "runtime/plan/operation.hpp"
 #include "runtime/topology/topology.hpp"
 
@@ -24,6 +25,9 @@ struct PlanRequest {
   Determinism determinism = Determinism::run;
   bool wide_wire = false;  ///< partial results of small floats travel as float
   Tuning tuning;
+  /// Each rank has an operand for each subtree of these leaves that it has folded; there may be none, or several. The
+  /// result is E over the leaves. Must outlive the request. nullptr: each rank has one operand.
+  const LeafIntervals* leaves = nullptr;
   bool operator==(const PlanRequest&) const = default;
 };
 
@@ -57,6 +61,7 @@ struct Stream {
   /// 1 only for through_slots, and only if all blocks are equally long.
   int bundle = 1;
   Delivery delivery = Delivery::through_slots;
+  int operand = 0;      ///< read_in_place: which of the sender's operands it is (StreamEnd::position of its source)
   bool wide = false;    ///< small floats travel as float (partial results of a wide plan)
   bool credits = true;  ///< false: data dependencies imply every credit; the verifier proves it
   /// The directions of its messages at ties, if the topology lets senders choose them (Topology::selects_ties()); else
@@ -68,12 +73,13 @@ struct Stream {
   bool ends_bundle(int position) const noexcept { return bundle == 1 || (position + 1) % bundle == 0; }
 };
 
-/// The stream index of the rank's own operand (its input vector).
+/// The stream index of the rank's own operand (its input vector). Where a rank has several (PlanRequest::leaves),
+/// StreamEnd::position is the operand's number.
 inline constexpr std::uint16_t kOwn = 0xffff;
 
 /// One end of a flow at a stream: which stream (an index into Plan::in for a source, Plan::out for a target; or kOwn),
 /// and the place of this flow's first message among the messages of one segment. Step w of the flow uses message
-/// position + w.
+/// position + w. An own operand has no messages: all steps of the flow read the operand of that number.
 struct StreamEnd {
   std::uint16_t stream = kOwn;
   std::uint16_t position = 0;

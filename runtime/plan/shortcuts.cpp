@@ -13,6 +13,13 @@ bool are_by_value(const std::vector<Stream>& streams) {
       streams, [](const Stream& stream) { return stream.delivery == Delivery::through_slots && !stream.wide; });
 }
 
+/// A linear program knows one operand.
+bool has_one_operand(const Lane& lane) {
+  return std::ranges::all_of(lane.flows, [](const Flow& flow) {
+    return std::ranges::all_of(flow.sources, [](StreamEnd end) { return end.stream != kOwn || end.position == 0; });
+  });
+}
+
 bool carry_the_same(const Stream& a, const Stream& b) {
   return a.delivery == b.delivery && a.delivery != Delivery::local && a.wide == b.wide &&
          a.messages_per_segment == b.messages_per_segment && a.bundle == b.bundle;
@@ -23,7 +30,7 @@ bool carry_the_same(const Stream& a, const Stream& b) {
 bool runs_as_list(const Plan& plan) {
   if (plan.exchange.exists() || plan.lanes.size() != 1) return false;
   if (plan.dealing == Dealing::block_cyclic && plan.blocks > 1) return false;
-  return are_by_value(plan.in) && are_by_value(plan.out);
+  return has_one_operand(plan.lanes.front()) && are_by_value(plan.in) && are_by_value(plan.out);
 }
 
 std::vector<int> flows_feeding(const Plan& plan) {

@@ -178,6 +178,22 @@ TEST(PerfSmoke, HashDependsOnSeedAndNotOnEnginesOrMemory) {
   EXPECT_NE(hash({"--seed", "2"}), first);
 }
 
+/// The leaves have the data of ranks, so as many leaves as ranks give the hash of a canonical call.
+TEST(PerfSmoke, LeavesHaveOneHashOnAnyNumberOfRanks) {
+  const auto hash = [](const char* ranks, std::vector<std::string> more) {
+    more.insert(more.end(), {"--ranks", ranks, "-b", "10000", "-e", "10000", "-d", "f32,bf16", "--hash"});
+    const PerfRun run = perf("all_reduce_perf", more);
+    expect_right(run);
+    std::string hashes;
+    for (const Json& row : run.rows) hashes += row.at("hash").get<std::string>() + ' ';
+    return hashes;
+  };
+  const std::string first = hash("4", {"--determinism", "canonical"});
+  EXPECT_EQ(first.size(), 34u);
+  for (const char* ranks : {"1", "2", "3", "4", "5"}) EXPECT_EQ(hash(ranks, {"--leaves", "4"}), first) << ranks;
+  EXPECT_NE(hash("3", {"--leaves", "5"}), first);
+}
+
 TEST(PerfSmoke, CsvHasOneLinePerRow) {
   const Outcome outcome = run({std::string(TORII_TEST_BIN_DIR) + "/all_reduce_perf", "--ranks", "2", "-b", "8", "-e",
                                "512", "-f", "8", "-n", "3", "--csv", "-"});

@@ -31,7 +31,7 @@ const json& named(const json& list, const std::string& name) {
 
 TEST(ToriiInfo, HelpAndVersion) {
   for (const std::vector<std::string>& command :
-       {std::vector<std::string>{}, {"plan"}, {"tune"}, {"measure"}, {"doctor"}, {"phases"}}) {
+       {std::vector<std::string>{}, {"plan"}, {"tune"}, {"measure"}, {"doctor"}, {"phases"}, {"bits"}}) {
     std::vector<std::string> line = command;
     line.push_back("--help");
     const Outcome help = torii_info(line);
@@ -48,6 +48,12 @@ TEST(ToriiInfo, BadCommandLinesEndWithTwoAndAMessageOfTheirOwn) {
       {{"bogus"}, "bogus"},
       {{"--bogus"}, "--bogus"},
       {{"plan"}, "collective is required"},
+      {{"bits"}, "--leaves is missing; give a number of leaves, or a list such as 3,0,4"},
+      {{"bits", "--leaves", "3,,4"}, "--leaves is '3,,4'; it must be a number from 1 to 65536, or a list"},
+      {{"bits", "--leaves", "0"}, "--leaves is '0'"},
+      {{"bits", "--leaves", "3,4", "--ranks", "3"}, "--leaves lists 2 ranks, but --ranks is 3"},
+      {{"bits", "--leaves", "3", "--ranks", "0"}, "--ranks is 0; it must be from 1 to 65536"},
+      {{"plan", "scan", "--leaves", "3,4"}, "--leaves has no meaning for scan"},
       {{"plan", "gossip"}, "'gossip' is no collective; it must be one of barrier broadcast"},
       {{"plan", "allreduce", "--topology", "torus:4x"}, "an extent is missing"},
       {{"plan", "allreduce", "--topology", "torus:0x2"}, "the extent 0"},
@@ -257,6 +263,34 @@ TEST(ToriiInfo, PhasesPrintsBothBoundsBesideFloyd) {
   const Outcome ranks = torii_info({"phases", "--ranks", "0"});
   EXPECT_EQ(ranks.code, 2);
   EXPECT_TRUE(holds(ranks.output, "--ranks is 0; it must be from 1 to 4096")) << ranks.output;
+}
+
+TEST(ToriiInfo, BitsPrintsTheExpressionAndItsParts) {
+  const Outcome bits = torii_info({"bits", "--leaves", "3,3"});
+  EXPECT_EQ(bits.code, 0) << bits.output;
+  for (const char* line : {"leaves      6 on 2 ranks\n", "expression  (((0 1) (2 3)) (4 5))\n",
+                           "rank 0      leaves 0 to 2; operands (0 1), 2\n",
+                           "rank 1      leaves 3 to 5; operands 3, (4 5)\n", "with 4 operands\n"}) {
+    EXPECT_TRUE(holds(bits.output, line)) << line << bits.output;
+  }
+  const Outcome dealt = torii_info({"bits", "--leaves", "4", "--ranks", "3", "--json", "-"});
+  const json facts = json::parse(dealt.output);
+  EXPECT_EQ(facts.at("expression"), "((0 1) (2 3))");
+  EXPECT_EQ(facts.at("plan"), "leaves");
+  EXPECT_EQ(facts.at("ranks").at(0).at("count"), 2);
+  EXPECT_EQ(facts.at("ranks").at(2).at("operands").at(0).at("expression"), "3");
+  const Outcome aligned = torii_info({"bits", "--leaves", "8", "--ranks", "4", "--json", "-"});
+  EXPECT_EQ(json::parse(aligned.output).at("plan"), "canonical");
+}
+
+TEST(ToriiInfo, PlanOverLeavesIsProved) {
+  const Outcome plan = torii_info({"plan", "allreduce", "--leaves", "3,3", "--algorithm", "binomial"});
+  EXPECT_EQ(plan.code, 0) << plan.output;
+  EXPECT_TRUE(holds(plan.output, "own 1")) << plan.output;
+  EXPECT_TRUE(holds(plan.output, "(((0 1) (2 3)) (4 5))")) << plan.output;
+  EXPECT_TRUE(holds(plan.output, "a number is that leaf's vector")) << plan.output;
+  const Outcome refused = torii_info({"plan", "allreduce", "--leaves", "3,3", "--algorithm", "ring"});
+  EXPECT_EQ(refused.code, 3) << refused.output;
 }
 
 }  // namespace

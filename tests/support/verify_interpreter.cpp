@@ -53,7 +53,7 @@ void Interpreter::claim_write(Cell& cell, StepId step, int segment, Claim& claim
 bool Interpreter::finds_it_there(StepId step) const {
   const auto sources = table_.sources(step);
   if (sources.size() != 1) return false;
-  if (sources[0].stream == kOwnStream) return ranks_[table_.rank_of(step)].same_memory;
+  if (sources[0].stream == kOwnStream) return sources[0].message == 0 && ranks_[table_.rank_of(step)].same_memory;
   return table_.streams[sources[0].stream].stream.delivery == Delivery::write_in_place &&
          streams_[sources[0].stream].in_place;
 }
@@ -73,7 +73,7 @@ ExpressionId Interpreter::operand(StepId step, const StepPort& source, int segme
   const int call = ranks_[rank].call;
   Content got;
   if (source.stream == kOwnStream) {
-    Cell& cell = input(rank, block, segment);
+    Cell& cell = input(rank, block, segment, source.message);
     claim_read(cell, step, segment, claim);
     got = cell.content;
   } else {
@@ -82,7 +82,8 @@ ExpressionId Interpreter::operand(StepId step, const StepPort& source, int segme
     const Delivery delivery = joined.stream.delivery;
     const bool in_result = delivery == Delivery::local || (delivery == Delivery::write_in_place && state.in_place);
     if (in_result || (delivery == Delivery::read_in_place && state.in_place)) {
-      Cell& cell = in_result ? result(rank, block, segment) : input(joined.sender, block, segment);
+      Cell& cell =
+          in_result ? result(rank, block, segment) : input(joined.sender, block, segment, joined.stream.operand);
       claim_read(cell, step, segment, claim);
       got = cell.content;
     } else {

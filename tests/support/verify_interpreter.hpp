@@ -65,7 +65,7 @@ struct RankState {
   int call = -1;
   bool inside = false;
   bool same_memory = false;
-  std::vector<Cell> input;   ///< block-major
+  std::vector<Cell> input;   ///< block-major, one operand after the other; only the first may be the result too
   std::vector<Cell> result;  ///< unused when input and result are the same memory
 };
 
@@ -119,7 +119,10 @@ class Interpreter {
  private:
   int ranks() const { return static_cast<int>(table_.plans.size()); }
   bool chance(double probability) { return static_cast<double>(random_() >> 11) * 0x1p-53 < probability; }
-  Cell& input(int rank, int block, int segment) { return ranks_[rank].input[block * run_.segments + segment]; }
+  Cell& input(int rank, int block, int segment, int operand = 0) {
+    return ranks_[rank].input[(operand * blocks_ + block) * run_.segments + segment];
+  }
+  int operands(int rank) const { return request_.leaves == nullptr ? 1 : request_.leaves->operands(rank); }
   Cell& result(int rank, int block, int segment) {
     RankState& state = ranks_[rank];
     return (state.same_memory ? state.input : state.result)[block * run_.segments + segment];

@@ -11,10 +11,12 @@ namespace torii::verification {
 void Interpreter::set_up() {
   const std::size_t cells = static_cast<std::size_t>(blocks_) * run_.segments;
   const bool all_same = chance(0.3);
+  const std::size_t operands_max =
+      request_.leaves == nullptr ? 1 : static_cast<std::size_t>(request_.leaves->operands_max());
   ranks_.resize(table_.plans.size());
   for (RankState& rank : ranks_) {
     rank.same_memory = all_same || chance(0.5);
-    rank.input.resize(cells);
+    rank.input.resize(cells * operands_max);
     rank.result.resize(cells);
   }
   lanes_.resize(table_.lanes.size());
@@ -43,8 +45,11 @@ void Interpreter::enter(int rank) {
   state.inside = true;
   for (int block = 0; block < blocks_; ++block) {
     if (!has_operand(request_, rank, owner_of(request_, table_.plans[0], block))) continue;
-    for (int segment = 0; segment < run_.segments; ++segment)
-      input(rank, block, segment).content = {state.call, block, segment, pool_.leaf(rank)};
+    for (int operand = 0; operand < operands(rank); ++operand) {
+      const ExpressionId value = operand_of(request_, rank, operand, pool_);
+      for (int segment = 0; segment < run_.segments; ++segment)
+        input(rank, block, segment, operand).content = {state.call, block, segment, value};
+    }
   }
   for (int lane = table_.first_lane_of_rank[rank]; lane < table_.first_lane_of_rank[rank + 1]; ++lane) {
     const bool empty = table_.lanes[lane].first == table_.lanes[lane].end;

@@ -11,6 +11,7 @@
 
 #include "runtime/base/status.hpp"
 #include "tools/command_line.hpp"
+#include "tools/torii-info/bits.hpp"
 #include "tools/torii-info/doctor.hpp"
 #include "tools/torii-info/measure.hpp"
 #include "tools/torii-info/overview.hpp"
@@ -58,6 +59,8 @@ void add_plan(CLI::App& app, PlanQuestion& question, std::string& svg) {
   plan->add_option("--ranks", question.ranks, "number of ranks (default: as the topology says, else 4)");
   plan->add_option("--bytes", question.bytes, "vector length with K, M or G; of all blocks together (default: 1M)");
   plan->add_option("--type", question.type, "element type (default: f32)");
+  plan->add_option("--leaves", question.leaves,
+                   "a sum over leaves: their number, or those of each rank, such as 3,0,4 (see bits)");
   plan->add_option("--root", question.root, "root of broadcast and reduce (default: 0)");
   plan->add_option("--rank", question.rank, "print the plan of this rank (default: all up to 16, else rank 0)");
   for (const SettingFlag& setting : kPlanSettings) add_setting(*plan, setting, question.overrides);
@@ -145,6 +148,17 @@ CLI::App* add_phases(CLI::App& app, PhasesQuestion& moved) {
   return least;
 }
 
+CLI::App* add_bits(CLI::App& app, BitsQuestion& question) {
+  CLI::App* bits = app.add_subcommand("bits",
+                                      "the expression of a sum over leaves, which is the same at any number of ranks, "
+                                      "and which rank computes which part");
+  bits->add_option("--leaves", question.leaves,
+                   "their number, dealt evenly in order, or the number of each rank's leaves, such as 3,0,4");
+  bits->add_option("--ranks", question.ranks, "number of ranks (default: as --leaves lists, else 4)");
+  bits->footer("Example:\n  torii-info bits --leaves 3,3");
+  return bits;
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
       "Says what this build of torii and this machine can do. Without a command: version, transports, kernels,\n"
@@ -168,6 +182,8 @@ int run(int argc, char** argv) {
   const CLI::App* measured = add_measure(app, files);
   PhasesQuestion moved;
   const CLI::App* least = add_phases(app, moved);
+  BitsQuestion summed;
+  const CLI::App* bits_of = add_bits(app, summed);
   if (const auto code = parse(app, argc, argv)) return *code;
 
   question.svg = !svg.empty();
@@ -184,6 +200,8 @@ int run(int argc, char** argv) {
     report = measure(files.tree, files.tune);
   } else if (app.got_subcommand(least)) {
     report = phases(moved);
+  } else if (app.got_subcommand(bits_of)) {
+    report = bits(summed);
   } else {
     report = overview();
   }

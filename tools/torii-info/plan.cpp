@@ -13,6 +13,7 @@
 #include "runtime/base/settings.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/topology/rank_map.hpp"
+#include "tools/leaf_intervals.hpp"
 #include "tools/torii-info/tune.hpp"
 #include "transports/network/setup.hpp"
 
@@ -72,6 +73,25 @@ void read_vector(const PlanQuestion& question, PlanAnswer& answer) {
   if (combines(request.collective) && (answer.settings.wide_wire || request.determinism == Determinism::canonical)) {
     answer.widening = widening_of(*type);
   }
+}
+
+/// A list of leaves says how many ranks there are.
+std::optional<int> ranks_of(const PlanQuestion& question) {
+  const bool is_list = question.leaves->find(',') != std::string::npos;
+  if (question.ranks || !is_list) return question.ranks;
+  return read_intervals(*question.leaves, question.ranks).ranks();
+}
+
+/// As a team makes a call over leaves: canonical, small floats as a call of float, and of its own plans only where
+/// canonical ones do not serve.
+void read_leaves(const PlanQuestion& question, PlanAnswer& answer) {
+  PlanRequest& request = answer.selected.request;
+  if (!combines(request.collective) || is_prefix(request.collective)) {
+    invalid(fmt::format("--leaves has no meaning for {}", name(request.collective)));
+  }
+  answer.leaves = std::make_shared<const LeafIntervals>(read_intervals(*question.leaves, request.topology.ranks()));
+  request.determinism = Determinism::canonical;
+  if (!answer.leaves->is_one_subtree_each()) request.leaves = answer.leaves.get();
 }
 
 int read_root(const PlanQuestion& question, const PlanRequest& request) {
@@ -149,14 +169,16 @@ PlanAnswer answer(const PlanQuestion& question) {
   const Settings& settings = answer.settings;
   PlanRequest& request = answer.selected.request;
   request.collective = read_collective(question.collective);
-  request.topology = read_topology(settings, question.ranks);
+  request.topology = read_topology(settings, question.leaves ? ranks_of(question) : question.ranks);
   request.root = read_root(question, request);
   request.determinism = settings.determinism;
+  if (question.leaves) read_leaves(question, answer);
   if (request.collective == Collective::barrier) {
     check_barrier(question);
   } else {
     read_vector(question, answer);
   }
+  if (answer.leaves != nullptr && !answer.leaves->is_one_each()) answer.widening = Widening::none;
   request.wide_wire = answer.wide();
 
   const TuneTable table = TuneTable::load(settings.tune_file);

@@ -2,6 +2,7 @@
 // `torii-info plan`: the algorithm and plan that a team would run for a call, with their properties.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,9 +19,10 @@ namespace torii::tools {
 /// The command line. Options that the user did not give are unset.
 struct PlanQuestion {
   std::string collective;
-  std::optional<int> ranks;          ///< default: those of the topology, else 4
-  std::optional<std::string> bytes;  ///< default: 1M
-  std::optional<std::string> type;   ///< default: f32
+  std::optional<int> ranks;           ///< default: those of the topology, else 4
+  std::optional<std::string> bytes;   ///< default: 1M
+  std::optional<std::string> type;    ///< default: f32
+  std::optional<std::string> leaves;  ///< a call over leaves, as read_intervals() reads them
   std::optional<int> root;
   std::optional<int> rank;  ///< the rank whose plan is printed; default: all up to 16 ranks, else rank 0
   bool verify = false;      ///< even if it takes seconds
@@ -32,6 +34,7 @@ struct PlanQuestion {
 /// The plans of one call and their properties.
 struct PlanAnswer {
   Settings settings;
+  std::shared_ptr<const LeafIntervals> leaves;  ///< to which the request points; nullptr: operands of ranks
   Selected selected;
   bool several_nodes = false;
   std::size_t elements = 0;  ///< of the whole vector

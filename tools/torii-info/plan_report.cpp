@@ -119,6 +119,12 @@ void add_staging(const PlanAnswer& answer, Report& report) {
                             {"team_bytes", answer.team_staging_bytes}};
 }
 
+/// What the numbers of an expression are.
+std::string kind_of_number(const PlanAnswer& answer) {
+  const bool has_leaves = answer.selected.request.leaves != nullptr;
+  return fmt::format("a number is that {}, (a b) is a op b", has_leaves ? "leaf's vector" : "rank's operand");
+}
+
 void add_orders(const PlanAnswer& answer, Report& report) {
   report.json["orders"] = Json::array();
   const std::vector<OrderGroup> groups = group_orders(answer.orders);
@@ -141,7 +147,7 @@ void add_orders(const PlanAnswer& answer, Report& report) {
   if (!groups.empty() && answer.orders.size() < all) {
     report.text += row("", fmt::format("the first {} of {} {}s; all with --verify", answer.orders.size(), all, noun));
   }
-  if (!groups.empty()) report.text += row("", "a number is that rank's operand, (a b) is a op b");
+  if (!groups.empty()) report.text += row("", kind_of_number(answer));
 }
 
 Json ends_json(const std::vector<StreamEnd>& ends, const std::vector<Stream>& streams) {
@@ -149,7 +155,7 @@ Json ends_json(const std::vector<StreamEnd>& ends, const std::vector<Stream>& st
   Json json = Json::array();
   for (const StreamEnd& end : ends) {
     if (end.stream == kOwn) {
-      json.push_back("own");
+      json.push_back(end.position == 0 ? "own" : "own " + std::to_string(end.position));
       continue;
     }
     const Stream& stream = streams[end.stream];

@@ -34,6 +34,7 @@ void add_options(CLI::App& app, SimOptions& o) {
       "takes");
   app.add_option("--type", o.type, "element type (default: f32)");
   app.add_option("--op", o.op, "operation (default: sum)");
+  app.add_option("--leaves", o.leaves, "a sum over so many leaves, or a list: those of each rank (no folding time)");
   app.add_option("--root", o.root, "root of broadcast and reduce (default: 0)");
   app.add_option("--engines", o.engines, "puts of one rank at the same time, 1 to 16 (default: 4)");
   app.add_option("--engine-rates", o.engine_rates,

@@ -22,6 +22,7 @@ struct SimOptions {
   std::string op = "sum";
   std::string sharing = "auto";  ///< min, maxmin, packet; reserved: the model of schedules; auto: packet
   int root = 0;
+  std::string leaves;                ///< of a sum over leaves, as read_intervals() reads them; empty: operands of ranks
   int engines = 4;                   ///< 1..16; controllers of an alltoall
   std::vector<double> engine_rates;  ///< of each engine, in link bandwidths; empty: a free engine takes the next put
   int slots = 0;                     ///< 0: as many as the network needs

@@ -11,6 +11,7 @@
 
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/status.hpp"
+#include "tools/leaf_intervals.hpp"
 
 namespace torii::tools {
 namespace {
@@ -96,6 +97,18 @@ std::optional<Sharing> read_sharing(const SimOptions& options) {
   return std::nullopt;
 }
 
+/// As a team makes a call over leaves: canonical, and of its own plans only where canonical ones do not serve.
+void read_leaves(const SimOptions& options, Question& question) {
+  PlanRequest& request = question.request;
+  if (!combines(request.collective) || is_prefix(request.collective)) {
+    invalid(fmt::format("--leaves has no meaning for {}", options.collective));
+  }
+  if (options.data) invalid("--data and --leaves exclude each other: the operands are not those of ranks");
+  question.leaves = std::make_shared<const LeafIntervals>(read_intervals(options.leaves, request.topology.ranks()));
+  request.determinism = Determinism::canonical;
+  if (!question.leaves->is_one_subtree_each()) request.leaves = question.leaves.get();
+}
+
 }  // namespace
 
 Question read_question(const SimOptions& options) {
@@ -110,6 +123,7 @@ Question read_question(const SimOptions& options) {
     invalid(fmt::format("--root is {}; it must be from 0 to {}", options.root, request.topology.ranks() - 1));
   }
   request.root = options.root;
+  if (!options.leaves.empty()) read_leaves(options, question);
   if (options.watched < 0 || options.watched >= request.topology.ranks()) {
     invalid(fmt::format("--watched is {}; it must be from 0 to {}", options.watched, request.topology.ranks() - 1));
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "reduce_kernels/types.hpp"
 #include "runtime/plan/plan.hpp"
@@ -12,8 +13,9 @@
 namespace torii::tools {
 
 struct Question {
-  PlanRequest request;    ///< without tuning
-  std::size_t bytes = 0;  ///< whole elements, and whole blocks if each rank has one
+  PlanRequest request;                          ///< without tuning
+  std::shared_ptr<const LeafIntervals> leaves;  ///< to which the request may point
+  std::size_t bytes = 0;                        ///< whole elements, and whole blocks if each rank has one
   Type type = Type::f32;
   Op op = Op::sum;
   simulated::NetworkModel network;

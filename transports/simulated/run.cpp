@@ -224,7 +224,7 @@ class Run {
       const bool is_broadcast = call_.request.collective == Collective::broadcast;  // operand and result in one
       std::vector<std::byte>& operand = is_broadcast ? member.result : member.operand;
       member.result.resize(shape_.layout.total_bytes());
-      operand.resize(shape_.layout.total_bytes());
+      operand.resize(operand_bytes(rank));
       call_.fill(rank, operand.data());
       buffers.input = reinterpret_cast<std::uintptr_t>(operand.data());
       buffers.result = reinterpret_cast<std::uintptr_t>(member.result.data());
@@ -241,6 +241,13 @@ class Run {
     if (!member.plan.plan.exchange.exists()) network_.tell(rank, member.execution);
     const double late_us = call_.skew_us * uniform(~call_.network.seed, static_cast<std::uint64_t>(rank));
     network_.wake_at(rank, network_.in_ticks(late_us));
+  }
+
+  /// Of all operands of a rank, which are one behind the other.
+  std::size_t operand_bytes(int rank) const {
+    const int operands = call_.request.leaves == nullptr ? 1 : call_.request.leaves->operands(rank);
+    if (operands == 0) return 0;
+    return index(operands - 1) * shape_.operand_stride_bytes + shape_.layout.total_bytes();
   }
 
   /// With thousands of ranks nothing of a rank is in a cache when its turn comes.
@@ -307,6 +314,7 @@ CallShape call_shape(const PlanRequest& request, const Plan& plan, Type type, st
                      : Layout(plan.dealing, bytes, plan.blocks, request.tuning.segment_bytes, even_bytes);
   shape.type = type;
   shape.element_bytes = shape.unit_bytes = size_of(type);
+  shape.operand_stride_bytes = request.leaves == nullptr ? 0 : round_up(bytes, 64);
   if (is_personalised(request.collective)) shape.block_bytes = bytes / ranks;
   return shape;
 }

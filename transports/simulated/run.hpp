@@ -27,7 +27,8 @@ struct Call {
   double skew_us = 0;                  ///< ranks start within this time, by network.seed
   bool lists = true;                   ///< ranks run linear programs where a team would; false: lanes
   int watched = -1;                    ///< the rank whose engines are recorded; -1: none
-  /// Writes the operand of `rank`. Without it nothing is folded or copied, and vectors take no memory.
+  /// Writes the operand of `rank`, or its operands, one every shape.operand_stride_bytes. Without it nothing is folded
+  /// or copied, and vectors take no memory.
   std::function<void(int rank, std::byte* operand)> fill;
   /// By rank, for a pairwise exchange with unequal blocks, without `fill`. None: all blocks have shape.block_bytes.
   std::vector<ExchangeBlocks> blocks;

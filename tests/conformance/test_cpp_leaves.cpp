@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over leaves by the C++ interface: spans, functions that write leaves, and what is refused.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <torii/torii.hpp>
+#include <vector>
+
+#include "tests/conformance/leaf_data.hpp"
+#include "tests/conformance/thread_team.hpp"
+
+namespace torii::tests {
+namespace {
+
+constexpr std::size_t kLeaves = 7;
+constexpr std::size_t kCount = 30;
+
+/// Runs `body(team)` on three ranks; the team is lent.
+template <typename Body>
+void on_three_ranks(Body&& body) {
+  ThreadTeam options;
+  options.ranks = 3;
+  options.settings = "ARENA=1G\nTIMEOUT=20";
+  run_as_threads(options, [&](torii_context*, torii_team* handle) {
+    torii_team* part = nullptr;
+    ASSERT_EQ(torii_team_split(handle, 0, 0, nullptr, &part), TORII_OK) << torii_last_error();
+    Team team(part);
+    body(team);
+  });
+}
+
+std::vector<float> vectors_of(const cpp::Leaves& leaves, std::size_t count) {
+  std::vector<float> all(leaves.count() * count);
+  for (std::size_t i = 0; i < leaves.count(); ++i) fill_leaf(TORII_F32, leaves.first() + i, 0, count, &all[i * count]);
+  return all;
+}
+
+std::vector<float> expected(std::size_t count) {
+  const std::vector<std::byte> bytes = sum_of_leaves(TORII_F32, TORII_SUM, kLeaves, count);
+  std::vector<float> values(count);
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST(CppLeaves, HaveTheSumOfTheCInterface) {
+  on_three_ranks([](Team& team) {
+    cpp::Leaves leaves = team.leaves(kLeaves);
+    EXPECT_EQ(leaves.all(), kLeaves);
+    const std::vector<float> input = vectors_of(leaves, kCount);
+    std::vector<float> result(kCount);
+    ASSERT_EQ(leaves.allreduce(input, std::span(result)), TORII_OK) << torii_last_error();
+    EXPECT_EQ(result, expected(kCount));
+    std::fill(result.begin(), result.end(), 0.0F);
+    ASSERT_EQ(leaves.allreduce_written(
+                  [](std::size_t leaf, std::span<float> out) { fill_leaf(TORII_F32, leaf, 0, out.size(), out.data()); },
+                  std::span(result)),
+              TORII_OK);
+    EXPECT_EQ(result, expected(kCount));
+    std::vector<float> at_root(team.rank() == 1 ? kCount : 0);
+    ASSERT_EQ(leaves.reduce(input, std::span(at_root), kCount, 1), TORII_OK) << torii_last_error();
+    if (team.rank() == 1) {
+      EXPECT_EQ(at_root, expected(kCount));
+    }
+    std::vector<float> block(kCount / 3);
+    ASSERT_EQ(leaves.reduce_scatter(input, std::span(block)), TORII_OK) << torii_last_error();
+    const std::vector<float> all = expected(kCount);
+    const auto begin = all.begin() + team.rank() * static_cast<std::ptrdiff_t>(block.size());
+    EXPECT_EQ(block, std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(block.size())));
+  });
+}
+
+TEST(CppLeaves, AreRefusedWithTheReason) {
+  on_three_ranks([](Team& team) {
+    EXPECT_THROW((void)team.leaves(kLeaves, 0, 2), Failure);
+    cpp::Leaves leaves = team.leaves(kLeaves);
+    std::vector<float> input(kCount * leaves.count() + 1);
+    std::vector<float> result(kCount);
+    EXPECT_EQ(leaves.allreduce(input, std::span(result)), TORII_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(torii_last_error()), "the input has " + std::to_string(input.size()) +
+                                                   " elements and needs " + std::to_string(input.size() - 1) +
+                                                   ", for " + std::to_string(leaves.count()) + " leaves of this rank");
+    EXPECT_EQ(leaves.reduce_scatter(input, std::span(result)), TORII_INVALID_ARGUMENT);
+    EXPECT_EQ(leaves.reduce(input, std::span(result), kCount, 0), TORII_INVALID_ARGUMENT);
+    EXPECT_THROW((void)leaves.allreduce_written<float>(
+                     [](std::size_t, std::span<float>) { throw std::runtime_error("no such leaf"); }, result),
+                 std::runtime_error);
+    input.resize(kCount * leaves.count());
+    EXPECT_EQ(leaves.allreduce(input, std::span(result)), TORII_OK) << "the team goes on: " << torii_last_error();
+  });
+}
+
+}  // namespace
+}  // namespace torii::tests
