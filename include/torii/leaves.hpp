@@ -56,20 +56,20 @@ class Leaves {
   /// goes on to the caller.
   template <typename Element, typename Write>
   [[nodiscard]] torii_status allreduce_written(Write&& write, std::span<Element> result, torii_op op = TORII_SUM) {
-    Writing<Element, std::remove_reference_t<Write>> writing = {write, result.size(), nullptr};
-    torii_call call = {};
-    call.size = sizeof(call);
-    call.collective = TORII_ALLREDUCE;
-    call.result = result.data();
-    call.count = result.size();
-    call.type = type_of<Element>();
-    call.op = op;
-    call.leaves = handle();
-    call.leaf = writing.call;
-    call.leaf_data = &writing;
-    const torii_status status = torii_run(team_, &call);
-    if (writing.thrown != nullptr) std::rethrow_exception(writing.thrown);
-    return status;
+    return run_written<Element>(write, {TORII_ALLREDUCE, 0, op}, result, result.size(), result.size());
+  }
+  /// `count` is the number of elements of a leaf.
+  template <typename Element, typename Write>
+  [[nodiscard]] torii_status reduce_written(Write&& write, std::span<Element> result, std::size_t count, int root,
+                                            torii_op op = TORII_SUM) {
+    if (torii_team_rank(team_) == root && result.size() != count) return refuse(result.size(), count, "result");
+    return run_written<Element>(write, {TORII_REDUCE, root, op}, result, count, count);
+  }
+  /// The vector of a leaf has a block as long as `result` for each rank.
+  template <typename Element, typename Write>
+  [[nodiscard]] torii_status reduce_scatter_written(Write&& write, std::span<Element> result, torii_op op = TORII_SUM) {
+    const std::size_t vector = result.size() * static_cast<std::size_t>(torii_team_ranks(team_));
+    return run_written<Element>(write, {TORII_REDUCE_SCATTER, 0, op}, result, result.size(), vector);
   }
 
  private:
@@ -89,6 +89,31 @@ class Leaves {
       }
     }
   };
+  struct Written {
+    torii_collective collective;
+    int root;
+    torii_op op;
+  };
+  /// `elements` is the length of a leaf, `count` that of the call.
+  template <typename Element, typename Write>
+  torii_status run_written(Write& write, const Written& what, std::span<Element> result, std::size_t count,
+                           std::size_t elements) {
+    Writing<Element, Write> writing = {write, elements, nullptr};
+    torii_call call = {};
+    call.size = sizeof(call);
+    call.collective = what.collective;
+    call.result = result.data();
+    call.count = count;
+    call.type = type_of<Element>();
+    call.op = what.op;
+    call.root = what.root;
+    call.leaves = handle();
+    call.leaf = writing.call;
+    call.leaf_data = &writing;
+    const torii_status status = torii_run(team_, &call);
+    if (writing.thrown != nullptr) std::rethrow_exception(writing.thrown);
+    return status;
+  }
   torii_status refuse(std::size_t has, std::size_t needs, const char* what = "input") noexcept {
     char reason[160];
     (void)std::snprintf(reason, sizeof(reason), "the %s has %zu elements and needs %zu, for %zu leaves of this rank",

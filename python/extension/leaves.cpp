@@ -17,15 +17,27 @@ void destroy_leaves(PyObject* capsule) {
   torii_leaves_destroy(static_cast<torii_leaves*>(PyCapsule_GetPointer(capsule, kCapsule)));
 }
 
-/// A function of Python that gives the leaves, and the bytes of each.
+/// Two arrays of one call must have elements of one type. `of_others` names the other in the message.
+bool check_same_type(const Buffer& buffer, PyObject* dtype, torii_type expected, const char* of_others) {
+  Element element;
+  if (!find_element(buffer, dtype, element)) return false;
+  return element.type == expected ||
+         value_error("%s has elements of type %s; %s has %s, and both must be equal", buffer.name(),
+                     torii_type_name(element.type), of_others, torii_type_name(expected));
+}
+
+/// A function of Python that gives the leaves, and what each must be.
 struct Giving {
   PyObject* function;
   std::size_t bytes;
+  PyObject* dtype;
+  torii_type type;
 
   bool give(std::size_t leaf, void* out) const {
     const Owned given(PyObject_CallFunction(function, "n", static_cast<Py_ssize_t>(leaf)));
     Buffer buffer;
     if (!given || !buffer.acquire(given.get(), "leaf", false)) return false;
+    if (!check_same_type(buffer, dtype, type, "out")) return false;
     if (buffer.bytes() != bytes) {
       return value_error("leaf %zu has %zu bytes; it must have %zu, as out says", leaf, buffer.bytes(), bytes);
     }
@@ -53,7 +65,8 @@ bool read_input(PyObject* array, Py_ssize_t own, std::size_t result_bytes, Leave
   if (PyCallable_Check(array) != 0) {
     if (!leaves.result.is_there()) return value_error("out is None; with a function for the leaves it must be given");
     bytes = result_bytes;
-    leaves.giving = {array, bytes};
+    leaves.giving.function = array;
+    leaves.giving.bytes = bytes;
     leaves.call.leaf = Giving::call;
     leaves.call.leaf_data = &leaves.giving;
     return true;
@@ -80,6 +93,12 @@ bool describe_leaves(const torii_team* team, PyObject* array, PyObject* out, PyO
   if (!read_input(array, own, leaves.result.bytes() * blocks, leaves, bytes)) return false;
   Element element;
   if (!find_element(leaves.input.is_there() ? leaves.input : leaves.result, dtype, element)) return false;
+  leaves.giving.dtype = dtype;
+  leaves.giving.type = element.type;
+  if (leaves.input.is_there() && leaves.result.is_there() &&
+      !check_same_type(leaves.result, dtype, element.type, "array")) {
+    return false;
+  }
   if (bytes % (blocks * element.bytes) != 0) {
     return value_error("a leaf has %zu elements; it must have a multiple of the %zu ranks", bytes / element.bytes,
                        blocks);

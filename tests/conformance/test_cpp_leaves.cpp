@@ -37,6 +37,8 @@ std::vector<float> vectors_of(const cpp::Leaves& leaves, std::size_t count) {
   return all;
 }
 
+void write_leaf(std::size_t leaf, std::span<float> out) { fill_leaf(TORII_F32, leaf, 0, out.size(), out.data()); }
+
 std::vector<float> expected(std::size_t count) {
   const std::vector<std::byte> bytes = sum_of_leaves(TORII_F32, TORII_SUM, kLeaves, count);
   std::vector<float> values(count);
@@ -53,13 +55,15 @@ TEST(CppLeaves, HaveTheSumOfTheCInterface) {
     ASSERT_EQ(leaves.allreduce(input, std::span(result)), TORII_OK) << torii_last_error();
     EXPECT_EQ(result, expected(kCount));
     std::fill(result.begin(), result.end(), 0.0F);
-    ASSERT_EQ(leaves.allreduce_written(
-                  [](std::size_t leaf, std::span<float> out) { fill_leaf(TORII_F32, leaf, 0, out.size(), out.data()); },
-                  std::span(result)),
-              TORII_OK);
+    ASSERT_EQ(leaves.allreduce_written(write_leaf, std::span(result)), TORII_OK);
     EXPECT_EQ(result, expected(kCount));
     std::vector<float> at_root(team.rank() == 1 ? kCount : 0);
     ASSERT_EQ(leaves.reduce(input, std::span(at_root), kCount, 1), TORII_OK) << torii_last_error();
+    if (team.rank() == 1) {
+      EXPECT_EQ(at_root, expected(kCount));
+    }
+    std::fill(at_root.begin(), at_root.end(), 0.0F);
+    ASSERT_EQ(leaves.reduce_written(write_leaf, std::span(at_root), kCount, 1), TORII_OK) << torii_last_error();
     if (team.rank() == 1) {
       EXPECT_EQ(at_root, expected(kCount));
     }
@@ -67,7 +71,11 @@ TEST(CppLeaves, HaveTheSumOfTheCInterface) {
     ASSERT_EQ(leaves.reduce_scatter(input, std::span(block)), TORII_OK) << torii_last_error();
     const std::vector<float> all = expected(kCount);
     const auto begin = all.begin() + team.rank() * static_cast<std::ptrdiff_t>(block.size());
-    EXPECT_EQ(block, std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(block.size())));
+    const std::vector<float> expected_block(begin, begin + static_cast<std::ptrdiff_t>(block.size()));
+    EXPECT_EQ(block, expected_block);
+    std::fill(block.begin(), block.end(), 0.0F);
+    ASSERT_EQ(leaves.reduce_scatter_written(write_leaf, std::span(block)), TORII_OK) << torii_last_error();
+    EXPECT_EQ(block, expected_block);
   });
 }
 
@@ -83,6 +91,8 @@ TEST(CppLeaves, AreRefusedWithTheReason) {
                                                    ", for " + std::to_string(leaves.count()) + " leaves of this rank");
     EXPECT_EQ(leaves.reduce_scatter(input, std::span(result)), TORII_INVALID_ARGUMENT);
     EXPECT_EQ(leaves.reduce(input, std::span(result), kCount, 0), TORII_INVALID_ARGUMENT);
+    EXPECT_EQ(leaves.reduce_written(write_leaf, std::span(result).first(kCount - 1), kCount, team.rank()),
+              TORII_INVALID_ARGUMENT);
     EXPECT_THROW((void)leaves.allreduce_written<float>(
                      [](std::size_t, std::span<float>) { throw std::runtime_error("no such leaf"); }, result),
                  std::runtime_error);

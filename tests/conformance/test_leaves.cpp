@@ -4,10 +4,9 @@
 #include <torii/torii.h>
 
 #include <cstdlib>
-#include <cstring>
 
 #include "collectives/selection/catalogue.hpp"
-#include "tests/conformance/leaf_data.hpp"
+#include "tests/conformance/leaf_calls.hpp"
 #include "tests/conformance/thread_team.hpp"
 
 namespace torii::tests {
@@ -16,68 +15,6 @@ namespace {
 constexpr torii_type kTypes[] = {TORII_F32, TORII_F64, TORII_BF16, TORII_F16, TORII_I32};
 
 bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
-
-/// The leaves that a rank writes when it is asked for them.
-struct Writing {
-  torii_type type;
-  std::size_t elements;
-  std::size_t next = 0;
-  static int write(std::size_t leaf, void* out, void* data) {
-    auto& self = *static_cast<Writing*>(data);
-    EXPECT_EQ(leaf, self.next++) << "leaves are written in ascending order";
-    fill_leaf(self.type, leaf, 0, self.elements, out);
-    return 0;
-  }
-};
-
-/// What is called: the same bits in each form.
-struct Form {
-  bool is_written = false;      ///< by a function; otherwise an array
-  bool is_spread = false;       ///< the array has gaps
-  bool is_started = false;      ///< torii_start; otherwise torii_run
-  bool may_be_refused = false;  ///< by a forced algorithm that cannot serve the intervals
-};
-constexpr Form kForms[] = {{},
-                           {.is_spread = true},
-                           {.is_written = true},
-                           {.is_spread = true, .is_started = true},
-                           {.is_written = true, .is_started = true}};
-
-torii_status run(torii_team* team, const torii_call& call, bool is_started) {
-  if (!is_started) return torii_run(team, &call);
-  torii_request* request = nullptr;
-  const torii_status status = torii_start(team, &call, &request);
-  return status == TORII_OK ? torii_wait(&request) : status;
-}
-
-/// The result of this rank; empty where it has none, or where no algorithm of the team serves the call.
-Bytes sum(torii_team* team, const Leaves& leaves, torii_call call, Form form) {
-  const auto ranks = static_cast<std::size_t>(torii_team_ranks(team));
-  const std::size_t elements = call.collective == TORII_REDUCE_SCATTER ? call.count * ranks : call.count;
-  const std::size_t stride = form.is_spread ? elements + 13 : elements;
-  const Bytes input = leaves.vectors(call.type, elements, stride);
-  Bytes result(call.count * torii_type_bytes(call.type));
-  Writing writing = {call.type, elements, leaves.first()};
-  call.leaves = leaves.get();
-  call.input = form.is_written ? nullptr : input.data();
-  call.result = result.data();
-  call.leaf_stride = form.is_spread ? stride : 0;
-  if (form.is_written) call.leaf = Writing::write;
-  call.leaf_data = &writing;
-  torii_choice choice = {};
-  choice.size = sizeof(choice);
-  const torii_status chosen = torii_choose(team, &call, &choice);
-  if (chosen == TORII_UNSUPPORTED && form.may_be_refused) return {};
-  EXPECT_EQ(chosen, TORII_OK) << torii_last_error();
-  const Bytes before = input;
-  EXPECT_EQ(run(team, call, form.is_started), TORII_OK) << torii_last_error();
-  EXPECT_TRUE(same_bytes(before, input)) << "the leaves were written";
-  if (form.is_written) {
-    EXPECT_EQ(writing.next, leaves.first() + leaves.count());
-  }
-  if (call.collective == TORII_REDUCE && torii_team_rank(team) != call.root) return {};
-  return result;
-}
 
 /// The part of all elements that a rank has as its result.
 std::span<const std::byte> part_of(const Bytes& all, torii_collective collective, int rank, std::size_t bytes) {
@@ -141,34 +78,27 @@ void check_on(const ThreadTeam& options, std::size_t leaves, int random_ones, co
   });
 }
 
-ThreadTeam team_of(int ranks, const std::string& settings = "") {
-  ThreadTeam options;
-  options.ranks = ranks;
-  options.settings = "ARENA=1G\nTIMEOUT=30\n" + settings;
-  return options;
-}
-
 TEST(Leaves, HaveOneSumOnAnyNumberOfRanks) {
   const std::vector<int> some = {1, 2, 3, 4, 6, 8};
   std::vector<int> all;
   for (int ranks = 1; ranks <= 16; ++ranks) all.push_back(ranks);
   for (const int ranks : is_full() ? all : some) {
-    check_on(team_of(ranks), kLeaves, is_full() ? 20 : 3, {1, 1000});
-    check_on(team_of(ranks), kLeaves, is_full() ? 2 : 1, {is_full() ? 1'000'000U : 30'011U});
+    check_on(leaf_team(ranks), kLeaves, is_full() ? 20 : 3, {1, 1000});
+    check_on(leaf_team(ranks), kLeaves, is_full() ? 2 : 1, {is_full() ? 1'000'000U : 30'011U});
     if (HasFailure()) return;
   }
 }
 
 TEST(Leaves, MayBeFewerThanRanks) {
-  check_on(team_of(5), 1, 1, {1, 3000});
-  check_on(team_of(7), 3, 2, {1, 3000});
+  check_on(leaf_team(5), 1, 1, {1, 3000});
+  check_on(leaf_team(7), 3, 2, {1, 3000});
 }
 
 class LeavesByAlgorithm : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LeavesByAlgorithm, HaveTheSameSum) {
   for (const int ranks : {3, 4}) {
-    ThreadTeam options = team_of(ranks);
+    ThreadTeam options = leaf_team(ranks);
     options.algorithm = GetParam();
     options.segment_bytes = 4096;
     const std::vector<Counts> all = intervals_for(ranks, kLeaves, 2);
@@ -193,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, LeavesByAlgorithm, ::testing::ValuesIn(algorithms
 
 class LeavesWith : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(LeavesWith, HaveTheSameSum) { check_on(team_of(4, GetParam()), kLeaves, 2, {7, 20'011}); }
+TEST_P(LeavesWith, HaveTheSameSum) { check_on(leaf_team(4, GetParam()), kLeaves, 2, {7, 20'011}); }
 
 INSTANTIATE_TEST_SUITE_P(Settings, LeavesWith,
                          ::testing::Values("ENGINES=1\nISA=reference", "ENGINES=3\nISA=sse4\nSEGMENT=4K", "ISA=avx2",
@@ -202,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(Settings, LeavesWith,
 
 class LeavesOver : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(LeavesOver, HaveTheSameSum) { check_on(team_of(3, "ENGINES=2\n" + GetParam()), kLeaves, 2, {7, 20'011}); }
+TEST_P(LeavesOver, HaveTheSameSum) { check_on(leaf_team(3, "ENGINES=2\n" + GetParam()), kLeaves, 2, {7, 20'011}); }
 
 std::vector<std::string> fabrics() {
   std::vector<std::string> all = {"TRANSPORT=shared_memory"};
@@ -221,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, LeavesOver, ::testing::ValuesIn(fabrics()));
 
 /// The handle of the call itself is of no use: the bits come from where the leaves are.
 TEST(Leaves, GiveOtherBitsWhenOneIsMoved) {
-  run_as_threads(team_of(3), [&](torii_context*, torii_team* team) {
+  run_as_threads(leaf_team(3), [&](torii_context*, torii_team* team) {
     const Leaves leaves(team, {9, 8, 7});
     constexpr std::size_t kCount = 1000;
     Bytes input = leaves.vectors(TORII_F32, kCount, kCount);
@@ -239,7 +169,7 @@ TEST(Leaves, GiveOtherBitsWhenOneIsMoved) {
 
 /// With a leaf for each rank the call is that of a canonical team without leaves.
 TEST(Leaves, OfWhichEachRankHasOneAreOperandsOfRanks) {
-  ThreadTeam options = team_of(4);
+  ThreadTeam options = leaf_team(4);
   options.determinism = "canonical";
   run_as_threads(options, [&](torii_context*, torii_team* team) {
     const Leaves leaves(team, {1, 1, 1, 1});
@@ -264,7 +194,7 @@ TEST(Leaves, OfWhichEachRankHasOneAreOperandsOfRanks) {
 }
 
 TEST(Leaves, AreExpectedToHaveTheirSum) {
-  run_as_threads(team_of(3), [&](torii_context*, torii_team* team) {
+  run_as_threads(leaf_team(3), [&](torii_context*, torii_team* team) {
     const Leaves leaves(team, {5, 0, 4});
     for (const torii_type type : kTypes) {
       for (const torii_op op : {TORII_SUM, TORII_MIN, TORII_MAX, TORII_AVG, TORII_PROD}) {
@@ -301,7 +231,7 @@ void compose(const void* left, const void* right, void* out, std::size_t count, 
 
 TEST(Leaves, OfAUserOperationStayInOrder) {
   for (const Counts& counts : {Counts{3, 1, 5}, Counts{4, 4, 4}, Counts{0, 9, 2}}) {
-    run_as_threads(team_of(3), [&](torii_context*, torii_team* team) {
+    run_as_threads(leaf_team(3), [&](torii_context*, torii_team* team) {
       const Leaves leaves(team, counts);
       const auto leaf_value = [](std::size_t leaf) {
         return Affine{static_cast<std::uint32_t>(2 * leaf + 3), static_cast<std::uint32_t>(leaf + 1)};
@@ -323,46 +253,6 @@ TEST(Leaves, OfAUserOperationStayInOrder) {
       EXPECT_EQ(result.b, expected.b);
     });
   }
-}
-
-TEST(Leaves, ServePersistentCallsGroupsAndCallsSideBySide) {
-  run_as_threads(team_of(3), [&](torii_context*, torii_team* team) {
-    const Leaves leaves(team, {5, 2, 4});
-    const Leaves aligned(team, {4, 4, 4});
-    constexpr std::size_t kCount = 3000;
-    const Bytes input = leaves.vectors(TORII_F32, kCount, kCount);
-    const Bytes others = aligned.vectors(TORII_BF16, kCount, kCount);
-    Bytes result(kCount * sizeof(float));
-    Bytes second(kCount * 2);
-    const Bytes expected = sum_of_leaves(TORII_F32, TORII_SUM, 11, kCount);
-    const Bytes expected_second = sum_of_leaves(TORII_BF16, TORII_SUM, 12, kCount);
-    torii_call call = make_call(TORII_ALLREDUCE, input.data(), result.data(), kCount, TORII_F32);
-    call.leaves = leaves.get();
-    torii_call other = make_call(TORII_ALLREDUCE, others.data(), second.data(), kCount, TORII_BF16);
-    other.leaves = aligned.get();
-    torii_request* requests[2] = {};
-    ASSERT_EQ(torii_prepare(team, &call, &requests[0]), TORII_OK) << torii_last_error();
-    ASSERT_EQ(torii_prepare(team, &other, &requests[1]), TORII_OK) << torii_last_error();
-    for (int repeat = 0; repeat < 3; ++repeat) {
-      std::fill(result.begin(), result.end(), std::byte{0});
-      std::fill(second.begin(), second.end(), std::byte{0});
-      ASSERT_EQ(torii_restart(requests[0]), TORII_OK) << torii_last_error();
-      ASSERT_EQ(torii_restart(requests[1]), TORII_OK) << torii_last_error();
-      ASSERT_EQ(torii_wait_all(requests, 2), TORII_OK) << torii_last_error();
-      EXPECT_TRUE(same_bytes(result, expected));
-      EXPECT_TRUE(same_bytes(second, expected_second));
-    }
-    for (torii_request*& request : requests) EXPECT_EQ(torii_request_free(&request), TORII_OK);
-    std::fill(result.begin(), result.end(), std::byte{0});
-    std::fill(second.begin(), second.end(), std::byte{0});
-    ASSERT_EQ(torii_group_begin(team), TORII_OK);
-    EXPECT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
-    EXPECT_EQ(torii_allreduce_leaves(aligned.get(), others.data(), 0, second.data(), kCount, TORII_BF16, TORII_SUM),
-              TORII_OK);
-    ASSERT_EQ(torii_group_end(team), TORII_OK) << torii_last_error();
-    EXPECT_TRUE(same_bytes(result, expected));
-    EXPECT_TRUE(same_bytes(second, expected_second));
-  });
 }
 
 }  // namespace

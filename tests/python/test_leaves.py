@@ -89,6 +89,10 @@ def refusals():
         leaves.allreduce(numpy.zeros((leaves.count, 2)), out=numpy.zeros(1))
     with pytest.raises(ValueError, match="leaf . has 16 bytes; it must have 24"):
         leaves.allreduce(lambda leaf: numpy.zeros(2), out=numpy.zeros(3))
+    with pytest.raises(ValueError, match="out has elements of type i64; array has f64"):
+        leaves.allreduce(numpy.zeros((leaves.count, 2)), out=numpy.zeros(2, "int64"))
+    with pytest.raises(ValueError, match="leaf has elements of type i32; out has f32"):
+        leaves.allreduce(lambda leaf: numpy.zeros(2, "int32"), out=numpy.zeros(2, "float32"))
     numpy.testing.assert_array_equal(leaves.allreduce(numpy.ones((leaves.count, 2))), [5, 5])
 
 
