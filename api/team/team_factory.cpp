@@ -34,6 +34,18 @@ class TeamBootstrap final : public Bootstrap {
   Team& team_;
 };
 
+/// What a team stands on if nothing is said: a node, in groups where members are bound to caches that they share.
+std::string automatic_topology(const Context& context, std::span<const int> ranks) {
+  if (context.settings().topology != "auto") return "node";
+  const shared_memory::Nodes& nodes = context.nodes();
+  std::vector<int> caches;
+  for (const int rank : ranks) {
+    if (nodes.node(rank) != nodes.node(ranks.front())) return "node";
+    caches.push_back(nodes.cache(rank));
+  }
+  return Topology::node_of(caches).text();
+}
+
 }  // namespace
 
 /// Reads the file of a tree once: what is compared between ranks is what is used. A file that cannot be read is an
@@ -106,6 +118,9 @@ TeamFactory::Founding TeamFactory::found(Bootstrap& bootstrap, TeamOptions optio
   if (!std::all_of(cards.begin(), cards.end(), [&](const Card& one) { return one.digest == cards[0].digest; })) {
     compare_digests(bootstrap, digest);
   }
+  if (first_set(options.topology, context_.settings().topology) == "auto") {
+    options.topology = automatic_topology(context_, ranks);
+  }
   Founding founding = {std::move(options), {}, {}};
   for (std::size_t i = 0; i < ranks.size(); ++i) founding.members.push_back({ranks[i], cards[i].offset});
   return founding;
@@ -143,9 +158,13 @@ TeamOptions TeamFactory::part_options(const Team& parent, const TeamOptions& opt
   TeamOptions part = options;
   if (!part.topology.empty() || !part.rank_map.empty()) return part;
   std::vector<int> ranks;
-  for (const Member& member : members) ranks.push_back(parent.members_.member_of(member.context_rank));
+  std::vector<int> context_ranks;
+  for (const Member& member : members) {
+    ranks.push_back(parent.members_.member_of(member.context_rank));
+    context_ranks.push_back(member.context_rank);
+  }
   const std::optional<Topology> own = parent.topology().part(ranks);
-  part.topology = own ? own->text() : "node";
+  part.topology = own ? own->text() : automatic_topology(parent.members_.context(), context_ranks);
   if (own && own->tree() != nullptr) part.tree = own->tree()->text();
   if (part.rank_map.empty() && own) part.rank_map = own->map_text();
   return part;

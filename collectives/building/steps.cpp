@@ -30,6 +30,11 @@ Steps& Steps::begin(std::string_view label, int block) {
   return *this;
 }
 
+Steps& Steps::canonical() {
+  step_.fold = Fold::canonical;
+  return *this;
+}
+
 Steps& Steps::combine(StreamEnd value) {
   if (has_data_ || value != own()) step_.sources.push_back(value);
   return *this;

@@ -45,6 +45,8 @@ class Steps {
   void lane();
 
   Steps& begin(std::string_view label, int block = 0);
+  /// The step combines by the canonical expression, not from the left.
+  Steps& canonical();
   /// Combines in the order of the calls. `value` is own() or what hold() returned.
   Steps& combine(StreamEnd value);
   Steps& combine(const Link& from);

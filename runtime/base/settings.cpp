@@ -159,7 +159,8 @@ std::string accepts(const Row& row, const Settings& settings) {
 /// Extents are checked by Topology::parse(), which knows the number of ranks.
 bool is_topology(std::string_view text) {
   const auto has_rest = [&](std::string_view kind) { return text.size() > kind.size() && text.starts_with(kind); };
-  return text == "auto" || text == "node" || has_rest("torus:") || has_rest("mesh:") || has_rest("tree:");
+  return text == "auto" || text == "node" || has_rest("torus:") || has_rest("mesh:") || has_rest("tree:") ||
+         has_rest("node:");
 }
 
 /// Which names exist is known to libfabric and UCX only; here the characters of such names are checked.
@@ -237,7 +238,8 @@ std::vector<Row> make_table() {
   rows.push_back(size("SEGMENT", &S::segment_bytes, 64, kGiB, true, Scope::job, "largest payload of one put"));
   rows.push_back(algorithm_row());
   rows.push_back(text("TOPOLOGY", &S::topology, is_topology, Scope::job,
-                      "auto, node, torus:XxYxZ, mesh:XxYxZ or tree:FILE", "network under the ranks"));
+                      "auto, node, node:GROUPS*RANKS, torus:XxYxZ, mesh:XxYxZ or tree:FILE",
+                      "network under the ranks"));
   rows.push_back(text("RANK_MAP", &S::rank_map, is_any, Scope::own,
                       "a file with a line \"rank x y z\" per rank, list:0,1,2,..., or nothing for rank order",
                       "places of ranks on the torus"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses sched_getaffinity and the lists under /sys/devices/system/node. hwloc has the same data, but it would read the
+// Uses sched_getaffinity and the lists under /sys/devices/system. hwloc has the same data, but it would read the
 // whole machine and load plugins in every process that makes a context.
 #include "runtime/devices/cpus.hpp"
 
@@ -16,6 +16,8 @@ namespace torii {
 namespace {
 
 constexpr int kNumbersMost = 65536;
+constexpr int kCachesMost = 16;       ///< of a CPU, of all levels and kinds
+constexpr int kSharedLevelLeast = 3;  ///< caches of the first levels belong to one core
 
 /// "7" or "0-3" appended; false for anything else.
 bool append_range(std::string_view text, CpuList& list) {
@@ -59,6 +61,22 @@ std::optional<int> home_node(const CpuList& cpus, const std::filesystem::path& s
     break;
   }
   return std::nullopt;
+}
+
+std::optional<int> shared_cache(const CpuList& cpus, const std::filesystem::path& system) {
+  if (cpus.empty()) return std::nullopt;
+  const std::filesystem::path caches = system / "devices/system/cpu" / ("cpu" + std::to_string(cpus.front())) / "cache";
+  CpuList last;
+  int last_level = 0;
+  for (int index = 0; index < kCachesMost; ++index) {
+    const std::filesystem::path cache = caches / ("index" + std::to_string(index));
+    const int level = parse_number<int>(first_line(cache / "level")).value_or(0);
+    if (level <= last_level) continue;
+    last_level = level;
+    last = parse_cpu_list(first_line(cache / "shared_cpu_list"));
+  }
+  if (last_level < kSharedLevelLeast || !std::ranges::includes(last, cpus)) return std::nullopt;
+  return last.front();
 }
 
 }  // namespace torii

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPUs that a thread may run on, and their NUMA node.
+// The CPUs that a thread may run on, their NUMA node and their cache.
 #pragma once
 
 #include <filesystem>
@@ -21,5 +21,9 @@ CpuList parse_cpu_list(std::string_view text);
 /// The NUMA node that contains all of these CPUs. Nothing if there is no such node, if the machine has only one node,
 /// or if the kernel does not say. `system` is the folder of the kernel's files.
 std::optional<int> home_node(const CpuList& cpus, const std::filesystem::path& system = "/sys");
+
+/// The lowest CPU of those that share the last cache of all of these CPUs: a number for that cache. Nothing if they
+/// share none, as those of a rank that is bound to no cache, or if the kernel does not say.
+std::optional<int> shared_cache(const CpuList& cpus, const std::filesystem::path& system = "/sys");
 
 }  // namespace torii

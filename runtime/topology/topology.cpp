@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tori, meshes, trees and nodes: coordinates, neighbours, and the text form.
+// Tori, meshes, trees and nodes: coordinates, neighbours and parts.
 #include "runtime/topology/topology.hpp"
 
 #include <algorithm>
@@ -7,86 +7,52 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/excerpt.hpp"
-#include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
 namespace {
 
-constexpr int kRanksMax = 1 << 20;
-constexpr std::string_view kTies = ",ties";  ///< the suffix of a torus whose senders choose the direction of ties
-
 [[noreturn]] void bad(const std::string& message) { throw Error(Status::invalid_argument, message); }
-
-std::string quoted(std::string_view text) { return "'" + excerpt(text) + "'"; }
-
-/// One extent of the text: a whole number; in a torus, `m` follows if the dimension does not wrap.
-struct Extent {
-  int extent;
-  bool wraps;
-};
-
-Extent parse_extent(std::string_view token, bool torus, std::string_view text) {
-  const std::string where = "topology " + quoted(text) + ": ";
-  if (token.empty()) bad(where + "an extent is missing; write one number per dimension, as in torus:4x4x4");
-  std::string_view digits = token;
-  const bool is_mesh = token.back() == 'm';
-  if (is_mesh && !torus) bad(where + quoted(token) + ": no dimension of a mesh wraps, so write it without the m");
-  if (is_mesh) digits.remove_suffix(1);
-  const auto extent = parse_number<int>(digits);
-  if (!extent) {
-    bad(where + quoted(token) + " is no extent; write a whole number from 1 to " + std::to_string(kRanksMax) +
-        (torus ? ", followed by m where the dimension does not wrap" : ""));
-  }
-  if (*extent < 1 || *extent > kRanksMax) {
-    bad(where + "the extent " + std::to_string(*extent) + " is not in 1.." + std::to_string(kRanksMax));
-  }
-  return {*extent, torus && !is_mesh};
-}
-
-/// Reads the number of ranks on each node, which follows the star.
-int parse_per_node(std::string_view token, std::string_view text) {
-  const int result = parse_number<int>(token).value_or(0);
-  if (result < 1 || result > kRanksMax) {
-    bad("topology " + quoted(text) + ": " + quoted(token) +
-        " is no number of ranks on each node; write a whole number from 1 to " + std::to_string(kRanksMax) +
-        " behind the star, as in torus:3x3*2");
-  }
-  return result;
-}
 
 }  // namespace
 
-int ranks_named(std::string_view text) noexcept {
-  text.remove_prefix(std::min(text.find(':'), text.size()));
-  std::int64_t product = text.empty() ? 0 : 1;
-  while (text.starts_with(':') || text.starts_with('x') || text.starts_with('*')) {
-    text.remove_prefix(1);
-    product *= take_number<int>(text).value_or(0);
-    if (product < 1 || product > INT32_MAX) return 0;
-    if (text.starts_with('m')) text.remove_prefix(1);
+Topology Topology::node(int ranks, int per_group) {
+  if (ranks < 1 || ranks > Topology::kRanksMax) {
+    bad("a node of " + std::to_string(ranks) + " ranks; there must be 1 to " + std::to_string(Topology::kRanksMax));
   }
-  return static_cast<int>(product);
-}
-
-Topology Topology::node(int ranks) {
-  if (ranks < 1 || ranks > kRanksMax) {
-    bad("a node of " + std::to_string(ranks) + " ranks; there must be 1 to " + std::to_string(kRanksMax));
+  if (per_group != 0 && (per_group < 2 || ranks % per_group != 0 || ranks == per_group)) {
+    bad("groups of " + std::to_string(per_group) + " on a node of " + std::to_string(ranks) +
+        " ranks; there must be at least two groups of at least two ranks each, as in node:8*4");
   }
   Topology topology;
   topology.ranks_ = ranks;
   topology.per_node_ = ranks;
+  topology.per_group_ = per_group;
   topology.extents_ = {ranks, 1, 1};
   return topology;
+}
+
+Topology Topology::node_of(std::span<const int> groups) {
+  const int ranks = static_cast<int>(groups.size());
+  const auto next = std::ranges::find_if(groups, [&](int group) { return group != groups.front(); });
+  const auto per_group = next - groups.begin();
+  if (per_group < 2 || next == groups.end() || ranks % per_group != 0) return node(ranks);
+  std::vector<int> seen;
+  for (std::size_t rank = 0; rank < groups.size(); ++rank) {
+    const bool begins = rank % static_cast<std::size_t>(per_group) == 0;
+    if (begins == (!seen.empty() && groups[rank] == seen.back()) || groups[rank] < 0) return node(ranks);
+    if (begins) seen.push_back(groups[rank]);
+  }
+  std::ranges::sort(seen);
+  return std::ranges::adjacent_find(seen) == seen.end() ? node(ranks, static_cast<int>(per_group)) : node(ranks);
 }
 
 Topology Topology::torus(Coordinates extents, std::array<bool, 3> wraps, int dimensions, int per_node) {
   if (dimensions < 1 || dimensions > 3) {
     bad("a torus of " + std::to_string(dimensions) + " dimensions; there must be 1 to 3");
   }
-  if (per_node < 1 || per_node > kRanksMax) {
-    bad(std::to_string(per_node) + " ranks on each node; there must be 1 to " + std::to_string(kRanksMax));
+  if (per_node < 1 || per_node > Topology::kRanksMax) {
+    bad(std::to_string(per_node) + " ranks on each node; there must be 1 to " + std::to_string(Topology::kRanksMax));
   }
   Topology topology;
   topology.kind_ = Kind::torus;
@@ -100,9 +66,9 @@ Topology Topology::torus(Coordinates extents, std::array<bool, 3> wraps, int dim
           (counts ? "" : ", and 1 beyond the last dimension"));
     }
     ranks *= extents[d];
-    if (ranks > kRanksMax) {
+    if (ranks > Topology::kRanksMax) {
       bad("the extents" + std::string(per_node > 1 ? " and the ranks of a node" : "") + " multiply to more than " +
-          std::to_string(kRanksMax) + " ranks");
+          std::to_string(Topology::kRanksMax) + " ranks");
     }
     topology.extents_[d] = extents[d];
     topology.wraps_[d] = counts && wraps[d];
@@ -124,57 +90,8 @@ Topology Topology::of_tree(TreeTopology tree, std::string path) {
 bool Topology::operator==(const Topology& other) const noexcept {
   const bool same_tree = tree_ == other.tree_ || (tree_ != nullptr && other.tree_ != nullptr && *tree_ == *other.tree_);
   return same_tree && kind_ == other.kind_ && ranks_ == other.ranks_ && per_node_ == other.per_node_ &&
-         dimensions_ == other.dimensions_ && extents_ == other.extents_ && wraps_ == other.wraps_ &&
-         selects_ties_ == other.selects_ties_ && positions_ == other.positions_;
-}
-
-Topology Topology::parse_tree(std::string_view text, const std::string& content, int ranks) {
-  const std::string path(text.substr(std::min(text.find(':') + 1, text.size())));
-  Topology topology = of_tree(TreeTopology::parse(content, path), path);
-  if (topology.ranks() != ranks) {
-    bad("topology " + quoted(text) + " has " + std::to_string(topology.ranks()) + " comm nodes, but there are " +
-        std::to_string(ranks) + " ranks");
-  }
-  return topology;
-}
-
-Topology Topology::parse(std::string_view text, int ranks) {
-  if (text == "node") return node(ranks);
-  const std::size_t colon = text.find(':');
-  const std::string_view kind = text.substr(0, colon);
-  if (kind == "tree" && colon != std::string_view::npos) {
-    return parse_tree(text, TreeTopology::read(std::string(text.substr(colon + 1))), ranks);
-  }
-  if (colon == std::string_view::npos || (kind != "torus" && kind != "mesh")) {
-    bad("topology " + quoted(text) + ": " + quoted(kind) +
-        " is none of torus:4x4x4, torus:4x4x2m, mesh:8x8, torus:3x3*2, torus:4x4,ties, tree:FILE, node");
-  }
-  Coordinates extents = {1, 1, 1};
-  std::array<bool, 3> wraps = {false, false, false};
-  int dimensions = 0;
-  std::string_view rest = text.substr(colon + 1);
-  const bool ties = rest.ends_with(kTies);
-  if (ties) rest.remove_suffix(kTies.size());
-  const std::size_t star = rest.find('*');
-  const int per_node = star == std::string_view::npos ? 1 : parse_per_node(rest.substr(star + 1), text);
-  rest = rest.substr(0, star);
-  for (bool more = true; more;) {
-    const std::size_t cross = rest.find('x');
-    const Extent parsed = parse_extent(rest.substr(0, cross), kind == "torus", text);
-    if (dimensions == 3) bad("topology " + quoted(text) + ": more than 3 dimensions");
-    extents[static_cast<std::size_t>(dimensions)] = parsed.extent;
-    wraps[static_cast<std::size_t>(dimensions)] = parsed.wraps;
-    ++dimensions;
-    more = cross != std::string_view::npos;
-    if (more) rest.remove_prefix(cross + 1);
-  }
-  Topology topology = torus(extents, wraps, dimensions, per_node);
-  if (ties) topology = topology.with_ties();
-  if (topology.ranks() != ranks) {
-    bad("topology " + quoted(text) + " has " + std::to_string(topology.ranks()) + " places, but there are " +
-        std::to_string(ranks) + " ranks");
-  }
-  return topology;
+         per_group_ == other.per_group_ && dimensions_ == other.dimensions_ && extents_ == other.extents_ &&
+         wraps_ == other.wraps_ && selects_ties_ == other.selects_ties_ && positions_ == other.positions_;
 }
 
 Topology Topology::of_nodes() const {
@@ -186,8 +103,8 @@ Topology Topology::of_nodes() const {
 
 Topology Topology::with_ties() const {
   if (!has_ties()) {
-    bad("topology '" + text() + std::string(kTies) +
-        "': no message can go either way, since no dimension of even extent " + "wraps; write " + text());
+    bad("topology '" + text() + ",ties': no message can go either way, since no dimension of even extent " +
+        "wraps; write " + text());
   }
   Topology result = *this;
   result.selects_ties_ = true;
@@ -300,10 +217,19 @@ Topology Topology::with_positions(std::vector<int> positions) const {
 }
 
 std::optional<Topology> Topology::part(std::span<const int> ranks) const {
-  if (kind_ == Kind::node || ranks.empty()) return std::nullopt;
+  if (ranks.empty()) return std::nullopt;
+  if (kind_ == Kind::node) return part_of_groups(ranks);
   if (kind_ == Kind::tree) return of_tree(tree_->part(ranks), path_);
   const std::optional<Topology> in_order = part_in_order(ranks);
   return in_order || !is_mapped() ? in_order : part_in_any_order(ranks);
+}
+
+std::optional<Topology> Topology::part_of_groups(std::span<const int> ranks) const {
+  if (per_group_ == 0) return std::nullopt;
+  std::vector<int> groups;
+  for (const int rank : ranks) groups.push_back(rank / per_group_);
+  const Topology part = node_of(groups);
+  return part.per_group() == 0 ? std::nullopt : std::optional(part);
 }
 
 /// Tries the members in the order of their places. If these form a part, a rank map of the part restores their order.
@@ -345,27 +271,6 @@ std::optional<Topology> Topology::part_in_order(std::span<const int> ranks) cons
   }
   Topology result = torus(extents, wraps, static_cast<int>(axes.size()), static_cast<int>(per_node));
   result.selects_ties_ = selects_ties_ && result.has_ties();
-  return result;
-}
-
-std::string Topology::text() const {
-  if (kind_ == Kind::node) return "node";
-  if (kind_ == Kind::tree) return "tree:" + path_;
-  const bool mesh = !wraps_[0] && !wraps_[1] && !wraps_[2];
-  std::string result = mesh ? "mesh:" : "torus:";
-  for (std::size_t d = 0; d < static_cast<std::size_t>(dimensions_); ++d) {
-    if (d != 0) result += 'x';
-    result += std::to_string(extents_[d]);
-    if (!mesh && !wraps_[d]) result += 'm';
-  }
-  if (per_node_ > 1) result += '*' + std::to_string(per_node_);
-  if (selects_ties_) result += kTies;
-  return result;
-}
-
-std::string Topology::map_text() const {
-  std::string result;
-  for (const int position : positions_) result += (result.empty() ? "list:" : ",") + std::to_string(position);
   return result;
 }
 

@@ -28,9 +28,14 @@ using Ties = std::array<std::int8_t, 3>;
 class Topology {
  public:
   enum class Kind { node, torus, tree };  // a mesh is a torus none of whose dimensions wraps
+  static constexpr int kRanksMax = 1 << 20;
 
-  /// One shared-memory node of `ranks` ranks (>= 1). Throws invalid_argument.
-  static Topology node(int ranks);
+  /// One shared-memory node of `ranks` ranks (>= 1), in groups of `per_group` neighbouring ranks that share a cache;
+  /// 0: nothing is known of caches. Throws invalid_argument.
+  static Topology node(int ranks, int per_group = 0);
+  /// The node of ranks of which rank i is in group groups[i], or in none (-1). Its groups are known if there are at
+  /// least two, each with the same number of neighbouring ranks, at least two.
+  static Topology node_of(std::span<const int> groups);
   /// A torus of nodes with `per_node` ranks each; dimension d is a mesh if `wraps[d]` is false. Extents and per_node
   /// are at least 1, their product is at most 2^20. Throws invalid_argument.
   static Topology torus(Coordinates extents, std::array<bool, 3> wraps = {true, true, true}, int dimensions = 3,
@@ -38,8 +43,8 @@ class Topology {
   /// text() prints `path` after `tree:`.
   static Topology of_tree(TreeTopology tree, std::string path);
   /// Reads `torus:4x4x4`, `torus:4x4x2m`, `mesh:8x8`, `torus:3x3*2` (two ranks on each node), `torus:4x4,ties` (senders
-  /// choose the direction of ties: selects_ties()), `tree:FILE`, `node`. The text must describe `ranks` ranks. Throws
-  /// Error{invalid_argument} that names the wrong word, or both numbers of ranks.
+  /// choose the direction of ties: selects_ties()), `tree:FILE`, `node`, `node:8*4` (8 groups of 4 ranks). The text
+  /// must describe `ranks` ranks. Throws Error{invalid_argument} that names the wrong word, or both numbers of ranks.
   static Topology parse(std::string_view text, int ranks);
   /// parse() of `tree:FILE` if the content of the file has been read already.
   static Topology parse_tree(std::string_view text, const std::string& content, int ranks);
@@ -49,6 +54,8 @@ class Topology {
   /// Ranks that share a node: all of them if the kind is `node`.
   int per_node() const noexcept { return per_node_; }
   int nodes() const noexcept { return ranks_ / per_node_; }
+  /// Ranks of one node that share a cache: rank r is in group r / per_group(). 0: nothing is known of caches.
+  int per_group() const noexcept { return per_group_; }
   /// The links of a tree; nullptr for the other kinds.
   const TreeTopology* tree() const noexcept { return tree_.get(); }
   int node_of(int rank) const noexcept { return position_of(rank) / per_node_; }
@@ -83,8 +90,8 @@ class Topology {
   /// The topology of a team of `ranks`, in this order. On a torus the ranks must form a row, a plane or a box, along
   /// dimensions in any order and direction, with equally many ranks of each node. A dimension wraps in the part if it
   /// wraps here and the ranks span it; otherwise it is a mesh dimension. Under a rank map any order is allowed: the
-  /// part then has a map too. On a tree the part consists of the paths between the ranks. Returns nothing if the ranks
-  /// form no such part, or share one node.
+  /// part then has a map too. On a tree the part consists of the paths between the ranks, and on a node of groups of
+  /// those that they belong to. Returns nothing if the ranks form no such part, or share one node or group.
   std::optional<Topology> part(std::span<const int> ranks) const;
   /// The text that parse() reads back, without the map. For a part of a tree: the file name of the whole tree.
   std::string text() const;
@@ -98,12 +105,14 @@ class Topology {
     return positions_.empty() ? rank : positions_[static_cast<std::size_t>(rank)];
   }
   bool has_ties() const noexcept;
+  std::optional<Topology> part_of_groups(std::span<const int> ranks) const;
   std::optional<Topology> part_in_order(std::span<const int> ranks) const;
   std::optional<Topology> part_in_any_order(std::span<const int> ranks) const;
 
   Kind kind_ = Kind::node;
   int ranks_ = 1;
   int per_node_ = 1;
+  int per_group_ = 0;
   int dimensions_ = 1;
   Coordinates extents_ = {1, 1, 1};
   std::array<bool, 3> wraps_ = {false, false, false};

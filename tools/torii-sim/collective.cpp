@@ -251,8 +251,10 @@ Simulated simulate_call(const SimOptions& options) {
   const Question question = read_question(options);
   check_memory(options, question);
   const Clock::time_point begun = Clock::now();
+  // Ranks of a network of its own are nodes; those of a node in groups share its memory.
+  const bool several_nodes = question.request.topology.per_group() == 0;
   const Selected selected =
-      select(TuneTable::built_in(), {.algorithm = options.algorithm}, question.request, question.bytes, true);
+      select(TuneTable::built_in(), {.algorithm = options.algorithm}, question.request, question.bytes, several_nodes);
   const Trial best = best_trial(options, question, selected);
   const double wall_s = seconds_since(begun) - best.planning_s;
   const PlanRequest& request = best.request;

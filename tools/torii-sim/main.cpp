@@ -22,7 +22,8 @@ namespace {
 
 void add_options(CLI::App& app, SimOptions& o) {
   app.add_option("--topology", o.topology,
-                 "torus:4x4x4, mesh:8x8, torus:4x4x2m, torus:4x4,ties, tree:FILE, or node: one switch")
+                 "torus:4x4x4, mesh:8x8, torus:4x4x2m, torus:4x4,ties, tree:FILE, node: one switch, or cores as "
+                 "hwloc describes them: \"hwloc:pack:2 l3:12 core:8\" (one rank each; assumed costs of caches)")
       ->required();
   app.add_option("--ranks", o.ranks, "ranks of --topology node");
   app.add_option("--algorithm", o.algorithm,

@@ -14,7 +14,7 @@ namespace torii::tools {
 struct SimOptions {
   std::string collective;
   std::string algorithm = "auto";
-  std::string topology;  ///< torus:4x4x4, mesh:8x8, torus:4x4x2m, tree:FILE, or node (a switch)
+  std::string topology;  ///< torus:4x4x4, mesh:8x8, torus:4x4x2m, tree:FILE, node (a switch), or hwloc:DESCRIPTION
   int ranks = 0;         ///< of node
   std::string bytes = "1M";
   std::string segment = "auto";  ///< bytes; auto: the best of a few; table: as a team, also slots and window

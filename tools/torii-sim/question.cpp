@@ -8,10 +8,12 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/leaf_intervals.hpp"
+#include "tools/torii-sim/synthetic_node.hpp"
 
 namespace torii::tools {
 namespace {
@@ -80,6 +82,7 @@ Rates needs_of(Collective collective, double bytes, double ranks, bool is_root) 
 
 /// --ranks gives the ranks of `node`, the file those of a tree, the extents those of others.
 Topology read_topology(const SimOptions& options) {
+  if (options.topology.starts_with(kSyntheticNode)) return read_synthetic_node(options.topology).groups;
   if (options.topology.starts_with("tree:")) {
     const std::string path = options.topology.substr(5);
     return Topology::of_tree(TreeTopology::load(path), path);
@@ -95,6 +98,37 @@ std::optional<Sharing> read_sharing(const SimOptions& options) {
   if (options.sharing == "min") return Sharing::min;
   if (options.sharing == "maxmin") return Sharing::maxmin;
   return std::nullopt;
+}
+
+/// Between the cores of a node there are no engines or signals whose time an option could give: all is in its links.
+simulated::NetworkModel read_network(const SimOptions& options, const Topology& topology) {
+  simulated::NetworkModel network = {.topology = topology,
+                                     .sharing = read_sharing(options),
+                                     .engines = options.engines,
+                                     .engine_rates = options.engine_rates,
+                                     .alpha_us = options.alpha_us,
+                                     .overhead_us = options.overhead_us,
+                                     .bandwidth_GBps = options.bandwidth_GBps,
+                                     .ports = options.ports,
+                                     .jitter_us = options.jitter_us,
+                                     .seed = options.seed};
+  if (!options.topology.starts_with(kSyntheticNode)) return network;
+  const SimOptions untouched;
+  for (const auto& [flag, is_set] : {std::pair{"--engines", options.engines != untouched.engines},
+                                     std::pair{"--engine-rates", !options.engine_rates.empty()},
+                                     std::pair{"--alpha", options.alpha_us != untouched.alpha_us},
+                                     std::pair{"--overhead", options.overhead_us != untouched.overhead_us},
+                                     std::pair{"--bandwidth", options.bandwidth_GBps != untouched.bandwidth_GBps},
+                                     std::pair{"--ports", options.ports}}) {
+    if (is_set)
+      invalid(
+          fmt::format("{} has no meaning for {}: cores and caches have costs of their own", flag, options.topology));
+  }
+  network.topology = read_synthetic_node(options.topology).network;
+  network.engines = 1;
+  network.alpha_us = 0;
+  network.overhead_us = 0;
+  return network;
 }
 
 /// As a team makes a call over leaves: canonical, and of its own plans only where canonical ones do not serve.
@@ -142,25 +176,16 @@ Question read_question(const SimOptions& options) {
         has_block_per_rank(request.collective) ? static_cast<std::size_t>(request.topology.ranks()) : 1;
     question.bytes = read_size("--bytes", options.bytes) / (parts * size_of(*type)) * (parts * size_of(*type));
   }
-  question.network = {.topology = request.topology,
-                      .sharing = read_sharing(options),
-                      .engines = options.engines,
-                      .engine_rates = options.engine_rates,
-                      .alpha_us = options.alpha_us,
-                      .overhead_us = options.overhead_us,
-                      .bandwidth_GBps = options.bandwidth_GBps,
-                      .ports = options.ports,
-                      .jitter_us = options.jitter_us,
-                      .seed = options.seed};
+  question.network = read_network(options, request.topology);
   return question;
 }
 
 double bound_us(const SimOptions& options, const Question& question) {
-  const Topology& topology = question.request.topology;
+  const Topology& topology = question.network.topology;
   const double ranks = topology.ranks();
   const Collective collective = question.request.collective;
   if (ranks == 1) return 0;
-  if (collective == Collective::barrier) return options.alpha_us;
+  if (collective == Collective::barrier) return question.network.alpha_us;
   const auto bytes = static_cast<double>(question.bytes);
   double least_us = 0;
   Rates all = {0, 0};
@@ -180,7 +205,7 @@ double bound_us(const SimOptions& options, const Question& question) {
   if (collective == Collective::alltoall && topology.kind() == Topology::Kind::torus) {
     least_us = std::max(least_us, alltoall_bound(topology) * bytes / ranks / (options.bandwidth_GBps * 1e3));
   }
-  return options.alpha_us + least_us;
+  return question.network.alpha_us + least_us;
 }
 
 }  // namespace torii::tools

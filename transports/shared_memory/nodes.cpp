@@ -17,6 +17,7 @@
 
 #include "runtime/base/status.hpp"
 #include "runtime/devices/control_groups.hpp"
+#include "runtime/devices/cpus.hpp"
 
 namespace torii::shared_memory {
 
@@ -38,6 +39,7 @@ struct HostCard {
   std::uint64_t pid_namespace = 0;
   std::uint32_t user = 0;
   std::int32_t pid = 0;
+  std::int32_t cache = -1;                ///< shared_cache() of its CPUs; -1: none
   std::array<std::uint64_t, 128> cpus{};  ///< bit set of the CPUs it may run on
   std::array<QuotaCard, kQuotasMost> quotas{};
 
@@ -82,6 +84,7 @@ HostCard make_card(std::string_view name, const std::filesystem::path& root) {
   card.user = geteuid();
   card.pid = getpid();
   sched_getaffinity(0, sizeof(card.cpus), reinterpret_cast<cpu_set_t*>(card.cpus.data()));
+  card.cache = shared_cache(allowed_cpus(), root / "sys").value_or(-1);
   const std::vector<CpuQuota> quotas = cpu_quotas(root);
   for (std::size_t i = 0; i < std::min(quotas.size(), kQuotasMost); ++i)
     card.quotas[i] = {quotas[i].group, quotas[i].cpus};
@@ -141,6 +144,8 @@ std::string Nodes::place_text(int rank) const {
   const std::string name = cards_[static_cast<std::size_t>(rank)].name.data();
   return "host " + host(rank) + (name.empty() ? "" : " (TORII_NODE " + name + ")");
 }
+
+int Nodes::cache(int rank) const noexcept { return cards_[static_cast<std::size_t>(rank)].cache; }
 
 void Nodes::check_single() const {
   for (int rank = 1; rank < ranks(); ++rank) {

@@ -33,7 +33,7 @@ class Nodes {
 
   /// Collective. Ranks share a node if they run on one machine, in one network, IPC and user namespace, as one user,
   /// with equal `name` (TORII_NODE; at most kNameBytesMax bytes). Below `root` the kernel says how much CPU time this
-  /// rank may use.
+  /// rank may use, and which CPUs share a cache.
   explicit Nodes(Bootstrap& bootstrap, std::string_view name = {}, Rule rule = Rule::shared,
                  const std::filesystem::path& root = "/");
   ~Nodes();
@@ -49,6 +49,8 @@ class Nodes {
   bool is_own(int rank) const noexcept { return node(rank) == node(rank_); }
   /// Ranks of the own node, the own one included.
   int own_ranks() const noexcept;
+  /// The number of the last cache to which the rank is bound; ranks of one node with equal numbers share it. -1: none.
+  int cache(int rank) const noexcept;
   const std::string& host(int rank) const noexcept { return hosts_[static_cast<std::size_t>(rank)]; }
   /// Throws Error{unsupported} naming two ranks and their hosts if there are several nodes.
   void check_single() const;

@@ -70,6 +70,30 @@ TEST_F(PlantedNodes, NoHomeWithoutAChoice) {
   EXPECT_EQ(home_node({0}, system_ / "nothing"), std::nullopt);
 }
 
+TEST_F(PlantedNodes, TheLastCacheIsShared) {
+  const auto plant_cache = [this](int cpu, int index, int level, const std::string& cpus) {
+    const std::string folder = "../cpu/cpu" + std::to_string(cpu) + "/cache/index" + std::to_string(index) + "/";
+    plant(folder + "level", std::to_string(level));
+    plant(folder + "shared_cpu_list", cpus);
+  };
+  plant("online", "0");
+  for (const int cpu : {4, 5}) {
+    plant_cache(cpu, 0, 1, std::to_string(cpu));
+    plant_cache(cpu, 1, 1, std::to_string(cpu));
+    plant_cache(cpu, 2, 2, std::to_string(cpu));
+    plant_cache(cpu, 3, 3, "4-7,12-15");
+  }
+  plant_cache(8, 0, 1, "8");
+  plant_cache(8, 1, 2, "8-9");
+  EXPECT_EQ(shared_cache({4}, system_), 4);
+  EXPECT_EQ(shared_cache({5}, system_), 4);
+  EXPECT_EQ(shared_cache({4, 5, 13}, system_), 4);
+  EXPECT_EQ(shared_cache({4, 8}, system_), std::nullopt) << "bound to CPUs beyond one cache";
+  EXPECT_EQ(shared_cache({8}, system_), std::nullopt) << "a second-level cache belongs to a core";
+  EXPECT_EQ(shared_cache({9}, system_), std::nullopt) << "nothing is known";
+  EXPECT_EQ(shared_cache({}, system_), std::nullopt);
+}
+
 TEST(AllowedCpus, AreAscending) {
   const CpuList cpus = allowed_cpus();
   ASSERT_FALSE(cpus.empty());

@@ -105,7 +105,7 @@ TEST(Topology, TextReadsBack) {
        {Sample{"torus:4x4x4", 64}, Sample{"torus:4x4x2m", 32}, Sample{"torus:2mx3", 6}, Sample{"mesh:8x8", 64},
         Sample{"mesh:7", 7}, Sample{"torus:3x3*2", 18}, Sample{"torus:4x2m*16", 128}, Sample{"mesh:5*3", 15},
         Sample{"torus:1*4", 4}, Sample{"torus:5", 5}, Sample{"node", 6}, Sample{"torus:4x3,ties", 12},
-        Sample{"torus:2x4m*2,ties", 16}}) {
+        Sample{"torus:2x4m*2,ties", 16}, Sample{"node:8*4", 32}, Sample{"node:2*2", 4}}) {
     const Topology topology = Topology::parse(sample.text, sample.ranks);
     EXPECT_EQ(topology.text(), sample.text);
     EXPECT_EQ(topology.ranks(), sample.ranks);
@@ -192,6 +192,13 @@ TEST(Topology, EachBadTextHasItsOwnReason) {
       {"torus:4x4,tie", 16, "'4,tie' is no extent"},
       {"torus:4x4,ties*2", 32, "'4,ties' is no extent"},
       {"node*2", 2, "'node*2' is none of"},
+      {"node:8", 8, "'' is no number of ranks in each group"},
+      {"node:x*2", 4, "'x' is no number of groups"},
+      {"node:0*2", 4, "'0' is no number of groups"},
+      {"node:2*1", 2, "groups of 1 on a node of 2 ranks"},
+      {"node:1*4", 4, "groups of 4 on a node of 4 ranks"},
+      {"node:2*4", 4, "topology 'node:2*4' has 8 places, but there are 4 ranks"},
+      {"node:1048576*2", 4, "topology 'node:1048576*2' has too many ranks"},
       {"ring:4", 4, "'ring' is none of"},
       {"torus", 4, "'torus' is none of"},
       {"", 4, "'' is none of"},
@@ -264,6 +271,26 @@ TEST(Topology, RowsPlanesAndBoxesAreParts) {
   EXPECT_EQ(part_text("torus:3x3*2", 18, {6, 7, 8, 9, 10, 11}), "torus:3*2") << "whole nodes";
   EXPECT_EQ(part_text("torus:3x3*2", 18, {7, 9, 11}), "torus:3") << "one rank of each node";
   EXPECT_EQ(part_text("torus:3x3*2", 18, {7, 6, 9, 8, 11, 10}), "torus:3*2") << "in any order on a node";
+}
+
+TEST(Topology, GroupsOfNeighboursAreKept) {
+  const auto text = [](const std::vector<int>& groups) { return Topology::node_of(groups).text(); };
+  EXPECT_EQ(text({0, 0, 8, 8, 16, 16}), "node:3*2");
+  EXPECT_EQ(text({4, 4, 4, 0, 0, 0}), "node:2*3") << "in any order";
+  EXPECT_EQ(text({0, 0, 0}), "node") << "one group";
+  EXPECT_EQ(text({0, 1, 2}), "node") << "no rank shares its cache";
+  EXPECT_EQ(text({0, 0, 1}), "node") << "of unequal sizes";
+  EXPECT_EQ(text({0, 0, 1, 2}), "node");
+  EXPECT_EQ(text({0, 1, 0, 1}), "node") << "no neighbours";
+  EXPECT_EQ(text({0, 0, 1, 1, 0, 0}), "node") << "one group in two places";
+  EXPECT_EQ(text({-1, -1, 1, 1}), "node") << "ranks that are bound to no cache";
+  EXPECT_EQ(text({0, 0, -1, -1}), "node");
+  EXPECT_EQ(text({5}), "node");
+  EXPECT_EQ(part_text("node:4*2", 8, {2, 3, 6, 7}), "node:2*2");
+  EXPECT_EQ(part_text("node:4*2", 8, {2, 3}), "none") << "one group";
+  EXPECT_EQ(part_text("node:4*2", 8, {0, 2, 4, 6}), "none") << "one of each group";
+  EXPECT_EQ(Topology::parse("node:4*2", 8).per_group(), 2);
+  EXPECT_EQ(Topology::node(8).per_group(), 0);
 }
 
 TEST(Topology, OthersAreNoParts) {
