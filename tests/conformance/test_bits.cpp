@@ -244,7 +244,7 @@ TEST(Canonical, IsOneHashForAllAlgorithmsAndTopologies) {
   std::set<std::string> able;
   std::set<std::string> refused;
   for (const Algorithm& algorithm : catalogue()) {
-    for (const char* topology : {"node", "torus:2x2x2", "torus:4x2", "mesh:8", "mesh:2x4"}) {
+    for (const char* topology : {"node", "node:2*4", "torus:2x2x2", "torus:4x2", "mesh:8", "mesh:2x4"}) {
       ThreadTeam options;
       options.ranks = 8;
       options.topology = topology;

@@ -189,6 +189,10 @@ std::vector<Case> cases() {
   all.push_back({"a2at", 8, "torus:2x2*2"});
   all.push_back({"a2at_printed", 9, "torus:3x3"});
   all.push_back({"a2and", 6, "mesh:3x2"});
+  all.push_back({"levels", 4, "node:2*2"});
+  all.push_back({"levels", 6, "node:3*2"});
+  all.push_back({"levels", 6, "node:2*3"});
+  all.push_back({"levels", 8, "node:2*4"});
   for (const char* algorithm : {"trinaryx3", "bucket"}) {
     all.push_back({algorithm, 8, "torus:2x2*2"});
     all.push_back({algorithm, 3, "torus:1*3"});

@@ -222,8 +222,9 @@ void append_shape(const NamedShape& shape, Lines& lines) {
 
 Lines result_lines() {
   Lines lines;
-  for (const auto& [topology, ranks] : {std::pair{"node", 2}, std::pair{"node", 3}, std::pair{"node", 4},
-                                        std::pair{"node", 8}, std::pair{"torus:3x2", 6}, std::pair{"torus:2x2x2", 8}}) {
+  for (const auto& [topology, ranks] :
+       {std::pair{"node", 2}, std::pair{"node", 3}, std::pair{"node", 4}, std::pair{"node", 8},
+        std::pair{"node:2*2", 4}, std::pair{"torus:3x2", 6}, std::pair{"torus:2x2x2", 8}}) {
     append_shape(shape_of(topology, ranks), lines);
   }
   return lines;

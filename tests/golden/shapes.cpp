@@ -39,6 +39,7 @@ std::vector<NamedShape> plan_shapes() {
           shape_of("node", 5, true),
           shape_of("node", 8, true),
           shape_of("node", 16, true),
+          shape_of("node:3*2", 6, true),
           shape_of("torus:4", 4),
           shape_of("torus:5", 5),
           shape_of("torus:2x2", 4),
