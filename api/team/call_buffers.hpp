@@ -35,7 +35,8 @@ inline bool needs_input_copy(const Request& request) noexcept {
 /// Says whether and where peers reach the blocks of lists.
 void reach_lists(const UnequalBlocks& unequal, const Context& context, CallBuffers& buffers) noexcept;
 /// Sets an alltoall's input aside, or makes the copies of a call whose sums are made as float or whose input is
-/// multiplied. False when there is no memory.
+/// multiplied. (Folds that multiply would need the factor of every source, and peers that read in place those of
+/// others.) False when there is no memory.
 bool set_input_aside(Request& request) noexcept;
 /// Copies an alltoall's input where it is the result's memory. A linear program needs no copy: the verifier has proved
 /// that it reads each block before it stores in its place. False when there is no memory.

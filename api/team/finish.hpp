@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last touch to a rank's own result once an operation has ended: each element alone, in place.
+// The last touch to a rank's own result once an operation has ended: each element alone, in place. Plans know sums
+// only: they do not mark the fold that makes an element final, and where several ranks fold an element each of them
+// would divide it. So every rank divides the same sum at the end, for one more pass over the result, and all have equal
+// bits.
 #pragma once
 
 #include <cstddef>

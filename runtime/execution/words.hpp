@@ -5,7 +5,7 @@
 // included. A credit goes the other way: a reader takes all of the payload, then stores the word with release order,
 // which no read before it can pass; the writer loads it with acquire order and only then stores the next payload.
 // Stores past the caches are in no such order: kernels::store_fence() stands between them and the word. Two ranks never
-// write one word, except the failure record of a team, which is claimed by compare-and-swap.
+// write one word, except those that docs/memory_order.md lists ("Words with several writers").
 #pragma once
 
 #include <atomic>
