@@ -45,12 +45,13 @@ def slug(heading, taken):
 
 
 class Links:
-    """Turns links of a file into links of its page, and collects the files that they lead to."""
+    """Turns links of a file into links of its page, and collects the files that they lead to, and the faults."""
 
     def __init__(self, root, path):
         self.root, self.path = root, path
         self.page = address(path)
         self.targets = set()
+        self.faults = []
 
     def link(self, link):
         parts = urllib.parse.urlsplit(link)
@@ -58,7 +59,8 @@ class Links:
             return link
         target = os.path.normpath(os.path.join(os.path.dirname(self.path), urllib.parse.unquote(parts.path)))
         if target.startswith(("/", "..")) or not pathlib.Path(self.root, target).exists():
-            raise SiteError(f"{link} does not exist")
+            self.faults.append(f"{self.path}: {link} does not exist")
+            return link
         if pathlib.Path(self.root, target).is_dir():
             target = os.path.join(target, "")
         self.targets.add(target)

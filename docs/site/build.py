@@ -31,6 +31,7 @@ class Site:
     def __init__(self, root, out):
         self.root, self.out = root, out
         self.entries = navigation.read(root / "docs/site/navigation.txt")
+        self.labels = {address(entry.path): entry.label for entry in navigation.in_order(self.entries)}
         self.frame = (HERE / "page.html").read_text(encoding="utf-8").split("\n", 2)[2]
         self.version = (root / "VERSION").read_text(encoding="utf-8").strip()
         self.sections = []  # of the search: [page, heading, address, text]
@@ -65,15 +66,21 @@ class Site:
     def write_pages(self):
         """The pages of the navigation, then the files that they lead to, and so on."""
         shown = {entry.path for entry in navigation.in_order(self.entries)} - {REFERENCE}
-        waiting, folders, is_named = sorted(shown), set(), set(shown)
+        waiting, folders, is_named, faults = sorted(shown), set(), set(shown), []
         while waiting:
             path = waiting.pop(0)
-            targets = self.write_file(path, is_named)
+            try:
+                targets = self.write_file(path, path in is_named)
+            except SiteError as error:
+                faults.append(str(error))
+                continue
             folders.update(target for target in targets if target.endswith("/"))
             readmes = {target + "README.md" for target in folders if (self.root / target / "README.md").is_file()}
             new = sorted((targets | readmes) - shown - folders)
             shown.update(new)
             waiting += new
+        if faults:
+            raise SiteError("\n".join(faults))
         for path in sorted(folders):
             if path + "README.md" not in shown:
                 page = address(path)
@@ -82,10 +89,10 @@ class Site:
 
     def write_file(self, path, is_named):
         if path.endswith(".md"):
-            content, headings, targets = render.markdown(self.root, path)
+            content, headings, targets = render.markdown(self.root, path, self.labels)
             title = next((render.plain(text) for level, _, text in headings if level == 1), path)
             self.write(path, title, content, headings)
-            if path in is_named:
+            if is_named:
                 self.add_sections(path, title, content)
             return targets
         target = self.out / address(path)
@@ -127,9 +134,7 @@ class Site:
                 page = f"reference/{member.findtext('anchorfile')}#{member.findtext('anchor')}"
                 self.sections.append([where, member.findtext("name", ""), page, member.findtext("arglist") or ""])
 
-    def write_rest(self):
-        for name in ("site.css", "site.js"):
-            shutil.copyfile(HERE / name, self.out / name)
+    def write_index(self):
         index = json.dumps(self.sections, ensure_ascii=False, separators=(",", ":"))
         (self.out / "search_index.js").write_text(f"window.searchIndex = {index};\n", encoding="utf-8")
 
@@ -152,11 +157,15 @@ def build(root, out):
     if faults:
         raise SiteError("\n".join(faults))
     if out.exists():
+        if not (out / "site.css").exists():
+            raise SiteError(f"{out} is no site built before, so it is not replaced")
         shutil.rmtree(out)
     out.mkdir(parents=True)
+    for name in ("site.css", "site.js"):
+        shutil.copyfile(HERE / name, out / name)
     site.write_pages()
     site.write_reference()
-    site.write_rest()
+    site.write_index()
 
 
 def main(arguments):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Files of the repository as HTML: Markdown by cmark-gfm, with the anchors that repository hosts give; sources.
 import html
+import os
 import pathlib
 import re
 import subprocess
@@ -24,13 +25,13 @@ def coloured(code, lexer):
     return pygments.highlight(code, lexer, pygments.formatters.HtmlFormatter(nowrap=True))
 
 
-def with_colours(text):
+def with_colours(text, path):
     """Code blocks that name their language, coloured."""
     def block(match):
         try:
             lexer = pygments.lexers.get_lexer_by_name(match[1])
         except pygments.util.ClassNotFound as error:
-            raise SiteError(f"a code block has the unknown language '{match[1]}'") from error
+            raise SiteError(f"{path}: a code block has the unknown language '{match[1]}'") from error
         return f"<pre><code>{coloured(html.unescape(match[2]), lexer)}</code></pre>"
 
     return re.sub(r'<pre><code class="language-([^"]*)">(.*?)</code></pre>', block, text, flags=re.S)
@@ -50,16 +51,24 @@ def with_anchors(text):
     return re.sub(r"<h([1-6])>(.*?)</h\1>", heading, text, flags=re.S), headings
 
 
-def markdown(root, path):
-    """A Markdown file: its HTML, its headings, and the files that it leads to."""
+def with_labels(text, page, labels):
+    """Links whose text is the name of a file, as in `see [tuning.md](tuning.md)`, say the label of that page."""
+    def named(match):
+        target = os.path.normpath(os.path.join(os.path.dirname(page), match[1]))
+        return f"{match[0][: match.start(3) - match.start()]}{html.escape(labels.get(target, match[3]))}</a>"
+
+    return re.sub(r'<a href="([^"#:]*)(#[^"]*)?">([\w./]+\.md)</a>', named, text)
+
+
+def markdown(root, path, labels):
+    """A Markdown file: its HTML, its headings, and the files that it leads to. `labels` are those of addresses."""
     command = ["cmark-gfm", "--unsafe", *(word for name in EXTENSIONS for word in ("-e", name))]
     text = subprocess.run([*command, str(pathlib.Path(root, path))], check=True, capture_output=True, text=True).stdout
     links = Links(root, path)
-    try:
-        text = with_colours(links.all_in(text))
-    except SiteError as error:
-        raise SiteError(f"{path}: {error}") from error
-    text, headings = with_anchors(text)
+    text = links.all_in(text)
+    if links.faults:
+        raise SiteError("\n".join(links.faults))
+    text, headings = with_anchors(with_labels(with_colours(text, path), address(path), labels))
     # On a phone a wide table scrolls by itself, and the page does not.
     text = text.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
     return text, headings, links.targets

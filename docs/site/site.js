@@ -32,7 +32,7 @@ function startScheme() {
   label();
 }
 
-// A section is [page, heading, address, text]. All words must occur; those in the heading or the page's name count more.
+// A section is [page, heading, address, text]. All words must occur; the heading and the page name count more.
 function rank(section, words) {
   const [page, heading, , text] = section.map((part) => part.toLowerCase());
   let score = 0;
