@@ -68,7 +68,7 @@ class Messages(unittest.TestCase):
         self.expect_refused("--write makes it so", "+- `rank … has not come in time` (timeout)")
         self.assertEqual(self.run_program("--write").returncode, 0)
         page = (self.root / "docs/troubleshooting.md").read_text(encoding="utf-8")
-        self.assertEqual(page.split("-->\n")[1].split("\n\n<!--")[0], LIST)
+        self.assertEqual(page.split("-->\n")[1].split("\n<!--")[0], LIST)
         self.assertTrue(page.startswith("# A page\nBefore.") and page.endswith("Behind.\n"))
         result = self.run_program("--check")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
