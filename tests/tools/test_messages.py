@@ -15,6 +15,7 @@ void f() { throw Error(Status::timeout, "rank " + std::to_string(3) + " has not 
                                         "come in time"); }
 void g() { log(LogLevel::warn, fmt::format("engine {} of {:4} is closed", 1, 2)); }
 const char* h(bool yes) { return yes ? "the cable is cut" : "the cable is whole"; }
+extern const Algorithm kRing = {"ring", "a paper with a name", why_not};
 const char* key() { return "two words"; }
 const char* quoted = "cannot say \\"yes\\" now;{}";
 '''
