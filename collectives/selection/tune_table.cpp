@@ -50,7 +50,7 @@ json parse_json(std::string_view text, const std::string& origin) {
   try {
     return json::parse(text, check_depth);
   } catch (const json::exception& error) {
-    bad(origin, "not JSON: " + excerpt(error.what()));
+    bad(origin, "it is not JSON: " + excerpt(error.what()));
   }
 }
 

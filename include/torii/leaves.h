@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sums over leaves: the same bits at any number of ranks. Included by torii.h; docs/leaves.md explains it.
+ * Sums over leaves: the same bits at any number of ranks. Included by torii.h; docs/determinism.md explains it.
  *
  * A job has L logical leaves, numbered from 0: micro-batches, say, each with a vector. Every rank holds the vectors of
- * some neighbouring leaves. The result combines all leaves by one expression, E(0, L) of docs/design.md
- * ("Determinism"): its bits depend on the leaves and the operation alone, not on the number of ranks, on how many
- * leaves each of them has, or on the setting DETERMINISM. If every rank has one leaf, it is the result of the call
- * without leaves on a team that is `canonical`. */
+ * some neighbouring leaves. The result combines all leaves by one expression, E(0, L) of docs/determinism.md: its bits
+ * depend on the leaves and the operation alone, not on the number of ranks, on how many leaves each of them has, or on
+ * the setting DETERMINISM. If every rank has one leaf, it is the result of the call without leaves on a team that is
+ * `canonical`. */
 #ifndef TORII_LEAVES_H
 #define TORII_LEAVES_H
 

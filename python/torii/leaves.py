@@ -12,7 +12,7 @@ class Leaves:
     `count` of `all`, from leaf `first` on. Team.leaves() makes it, collectively.
 
     What its methods return depends on the leaves alone, bit for bit: not on the number of ranks, or on how many leaves
-    each of them has. docs/leaves.md explains it.
+    each of them has. docs/determinism.md explains it.
 
     `array` has a row for each leaf of this rank: its first dimension is `count`, also if that is 0. It may be a
     function instead, which is called with the number of each leaf in turn and returns its vector; leaves are folded as

@@ -156,7 +156,7 @@ TEST(TeamTables, BadOnesAreNamed) {
     const char* message;
   };
   const Bad all[] = {
-      {"rows", "the team's tune_table: not JSON"},
+      {"rows", "the team's tune_table: it is not JSON"},
       {R"({"version": 2, "rows": []})", "the team's tune_table: \"version\" is 2; this library reads 1"},
       {table("quantum", 64), "the team's tune_table, row 0: \"algorithm\" is \"quantum\""},
       {table("ring", 100), "the team's tune_table, row 0: \"segment\" is 100; it must be a multiple of 64"},

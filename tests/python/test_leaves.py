@@ -21,7 +21,7 @@ def rows(leaves, dtype="float32"):
 
 
 def expression(operands, add=numpy.add):
-    """E over the operands, as docs/leaves.md defines it."""
+    """E over the operands, as docs/determinism.md defines it."""
     if len(operands) == 1:
         return operands[0]
     middle = 1 << (len(operands) - 1).bit_length() - 1

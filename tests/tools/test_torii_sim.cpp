@@ -164,7 +164,8 @@ TEST(ToriiSim, HasNoCliffsOnASwitch) {
   }
 }
 
-/// On tori only sizes are compared. docs/selection.md lists the cliffs that are left, with their reasons.
+/// On tori only sizes are compared. Other shapes and collectives have cliffs: a row knows the number of ranks and not
+/// their dimensions, so it serves one of two shapes with the same number of ranks better.
 TEST(ToriiSim, HasNoCliffsOnSmallTori) {
   for (const char* topology : {"torus:3x3", "torus:4x4"}) {
     for (const char* collective : {"allreduce", "all_gather"}) {
