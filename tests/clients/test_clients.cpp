@@ -82,6 +82,44 @@ TEST(Fuzz, OverLibfabricToo) {
   EXPECT_GT(counts(outcome.output, "taken")["allreduce"], 0) << outcome.output;
 }
 
+/// The hashes that all_reduce_perf prints of sums over 8 leaves.
+std::string hashes_in(const std::string& output) {
+  std::string hashes;
+  const std::string key = "\"hash\":\"";
+  for (std::size_t at = output.find(key); at != std::string::npos; at = output.find(key, at + 1)) {
+    hashes += output.substr(at + key.size(), 16) + ' ';
+  }
+  return hashes;
+}
+
+/// MPI has no such call, so a program makes it by the C interface; ranks join by PMIx.
+TEST(Leaves, HaveOneHashUnderMpirun) {
+  if (!std::filesystem::exists(TORII_TEST_BUILD "/bin/all_reduce_perf")) GTEST_SKIP() << "this build has no perf";
+  if (!std::filesystem::exists(TORII_TEST_COMPONENTS "/../libtorii_pmix.so")) GTEST_SKIP() << "this build has no PMIx";
+  const Words perf = {TORII_TEST_BUILD "/bin/all_reduce_perf",
+                      "--leaves",
+                      "8",
+                      "-b",
+                      "10000",
+                      "-e",
+                      "10000",
+                      "-n",
+                      "5",
+                      "-d",
+                      "f32,bf16,i32",
+                      "--hash",
+                      "--json",
+                      "-"};
+  const Outcome alone = Process(perf, {}).wait(60);
+  const std::string expected = hashes_in(alone.output);
+  EXPECT_EQ(expected.size(), 3 * 17u) << alone.output;
+  for (const int ranks : {2, 3}) {
+    const Outcome outcome = mpirun({.ranks = ranks, .options = {}, .command = perf, .with_torii = false});
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_EQ(hashes_in(outcome.output), expected) << ranks << " ranks: " << outcome.output;
+  }
+}
+
 TEST(Semantics, GroupsRequestsAndThreads) {
   Words cases = {"absolute_addresses", "attributes", "derived_broadcasts",      "empty_calls", "idup", "messages_move",
                  "other_groups",       "persistent", "requests_outlive_groups", "threads",     "spawn"};
