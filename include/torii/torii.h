@@ -90,7 +90,7 @@ TORII_API torii_status torii_free(torii_context* context, void* address);
 typedef enum torii_register_flags {
   /* Peers on the node get to reach the memory in place, as they do memory of torii_allocate: its pages, whole ones at
    * both ends, are replaced by shared ones, same address, same contents. Private anonymous memory only: malloc, new,
-   * mmap. Whoever else writes on these pages meanwhile: docs/buffers.md. */
+   * mmap. Whoever else writes on these pages meanwhile: docs/embedding.md. */
   TORII_REGISTER_ADOPT = 1
 } torii_register_flags;
 /* Makes [address, address + bytes) of the caller known; not collective. Without flags nothing changes on shared memory.
@@ -330,8 +330,9 @@ TORII_API torii_status torii_permute(torii_team* team, const void* input, size_t
 /* Writes `rank`'s input elements [first, first + count) to `out`. */
 typedef void (*torii_operand)(int rank, size_t first, size_t count, void* out, void* data);
 
-/* Evaluates the expression that the verifier derives from the call's plans, with plain reference kernels, for the
- * elements [first, first + count) of this rank's result: bit for bit what the operation must give. Local; slow. */
+/* Evaluates the order of operands that the algorithm of the call declares, with plain reference kernels, for the
+ * elements [first, first + count) of this rank's result: bit for bit what the operation must give. The verifier
+ * compares plans with that order. Local; slow. */
 TORII_API torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count,
                                     torii_operand operand, void* operand_data, void* out);
 
