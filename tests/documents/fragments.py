@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# Makes one source file of the fragments of a page: each becomes a function, in which the names that pages use are known.
+# Makes one source file of the fragments of a page. Each becomes a function with the names that pages use as parameters.
 """Fragments of C and C++ as source files that a compiler can check."""
 
 _C_BEGIN = """#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 #include <torii/torii.h>
 typedef int MPI_Comm;
 enum { MPI_BYTE };
 int MPI_Allgather(const void*, int, int, void*, int, int, MPI_Comm);
-void compute(void);
-void use(int index);
 """
-_C_FUNCTION = """void fragment_%d(torii_context* context, torii_team* team, torii_region* region, torii_request** requests,
-    torii_request* request, torii_call call, torii_status status, int rank, int ranks, int index, int request_count,
-    const float* input, float* result, float* values, float* tensor[], const size_t* count, const size_t* counts,
-    void* memory, size_t bytes, void* a, void* b, void* c, MPI_Comm comm) {
+_C_FUNCTION = """void fragment_%d(torii_context* context, torii_team* team, int rank, int ranks, const float* input,
+    float* result, float* values, float* tensor[], const size_t* count, const size_t* counts, void* a, void* b, void* c,
+    MPI_Comm comm) {
   {
 """
 _CPP_BEGIN = """#include <cstdio>
