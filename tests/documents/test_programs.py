@@ -53,8 +53,9 @@ def run_ranks(command):
     torii_run = [str(options.build / "bin" / "torii-run"), "-n", RANKS, "--timeout", "60", "--"]
     environment = dict(os.environ, PYTHONPATH=str(options.build / "python"), OMP_NUM_THREADS="1")
     if command[0] == "torchrun":
-        torii_run = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", RANKS]
-        command = command[1:]
+        # PyTorch 1.13's own default of --redirects fails with Python 3.11.
+        torii_run = [sys.executable, "-m", "torch.distributed.run", "--redirects", "1", "--tee", "1"]
+        command = ["--nproc_per_node", RANKS, *command[1:]]
     done = subprocess.run([*torii_run, *command], check=False, capture_output=True, text=True, env=environment)
     return done.stdout, done.stderr if done.returncode != 0 else ""
 
@@ -86,6 +87,21 @@ class Compiled(unittest.TestCase):
                 self.assertEqual(problem, "")
                 if block.output is not None:
                     self.assertEqual(output, block.output)
+
+    def test_the_failure_of_the_quick_start(self):
+        """The page shows a line to insert, and what the other ranks say then."""
+        page = "docs/quickstart.md"
+        shown = re.search(r"^mismatch: .*$", (options.root / page).read_text(encoding="utf-8"), re.MULTILINE)
+        block = next(one for one in blocks_of(page) if one.language == "cpp" and one.is_program)
+        text = block.text.replace("  torii::check", "  if (team.rank() == 2) return 1;\n  torii::check", 1)
+        library = options.build / "lib"
+        with tempfile.TemporaryDirectory() as folder:
+            program = str(pathlib.Path(folder) / "program")
+            link = ["-o", program, f"-L{library}", "-ltorii", f"-Wl,-rpath,{library}"]
+            self.assertEqual(compile_text(text, "cpp", folder, link), "")
+            said = run_ranks([program])[1]
+        said = [re.sub(r"on host \S+", "on host HOST", line) for line in said.splitlines()]
+        self.assertEqual(said.count(shown[0]), 3, said)
 
     def test_a_wrong_fragment_is_found(self):
         page = pathlib.Path("page.md")
