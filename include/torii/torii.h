@@ -90,7 +90,7 @@ TORII_API torii_status torii_free(torii_context* context, void* address);
 typedef enum torii_register_flags {
   /* Peers on the node get to reach the memory in place, as they do memory of torii_allocate: its pages, whole ones at
    * both ends, are replaced by shared ones, same address, same contents. Private anonymous memory only: malloc, new,
-   * mmap. Whoever else writes on these pages meanwhile: docs/buffers.md. */
+   * mmap. Whoever else writes on these pages meanwhile: docs/embedding.md. */
   TORII_REGISTER_ADOPT = 1
 } torii_register_flags;
 /* Makes [address, address + bytes) of the caller known; not collective. Without flags nothing changes on shared memory.

@@ -44,7 +44,7 @@ class Context(_torii.Context):
 
     def adopt(self, array):
         """Makes memory of an array shared, at its address and with its contents, until the returned Region is released
-        (also at the end of a with block). docs/buffers.md has the rules."""
+        (also at the end of a with block). docs/embedding.md has the rules."""
         return self._adopt(array)
 
     def __enter__(self):
