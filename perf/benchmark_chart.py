@@ -10,9 +10,11 @@ WIDTH, HEIGHT = 1000, 448
 PANEL_WIDTH, PANEL_TOP, PANEL_BOTTOM, PANEL_LEFT, PANEL_STEP = 262, 92, 350, 52, 330
 
 STYLE = """<style>
-svg { --ground: #ffffff; --ink: #1f2328; --faint: #d0d7de; --note: #57606a; --a: #0072b2; --b: #b35900; --bad: #cc1133; }
+svg { --ground: #ffffff; --ink: #1f2328; --faint: #d0d7de; --note: #57606a;
+  --a: #0072b2; --b: #b35900; --bad: #cc1133; }
 @media (prefers-color-scheme: dark) {
-  svg { --ground: #0d1117; --ink: #e6edf3; --faint: #3d444d; --note: #9198a1; --a: #56b4e9; --b: #e69f00; --bad: #ff6b81; }
+  svg { --ground: #0d1117; --ink: #e6edf3; --faint: #3d444d; --note: #9198a1;
+    --a: #56b4e9; --b: #e69f00; --bad: #ff6b81; }
 }
 text { font-family: sans-serif; font-size: 12px; fill: var(--ink); }
 .title { font-size: 14px; font-weight: bold; }
@@ -83,7 +85,7 @@ def medians(points):
 
 def compared(panel, rows, field, may_lose):
     for style, shift, memories in (("a", -1.5, ("malloc",)), ("b", 1.5, ("allocated", "adopted"))):
-        points = [(row["bytes"], row[field]) for row in rows if row["memory"] in memories and row[field] is not None]
+        points = [(row["bytes"], row[field]) for row in rows if row["memory"] in memories and row[field]]
         panel.dots(points, style, shift, may_lose)
         panel.line(medians(points), style)
 
@@ -103,7 +105,8 @@ def draw(compare, torch, results=saved_runs.RESULTS):
     reach = [{**row, "speed": 1 / row["over_limit"] if row["over_limit"] else None} for row in rows]
     compared(limit, reach, "speed", False)
     limit.key(0, "a", "colours as on the left; the limit: hand-written")
-    limit.parts.append(text(limit.left + 14, PANEL_BOTTOM + 51, "loops that move the same bytes, by turns", "note", "start"))
+    more = "loops that move the same bytes, by turns"
+    limit.parts.append(text(limit.left + 14, PANEL_BOTTOM + 51, more, "note", "start"))
     gloo = Panel(2, "PyTorch all_reduce, beside Gloo", 1, 256, (1, 4, 16, 64, 256))
     for style, ranks in (("a", 2), ("b", 4)):
         points = [(row["bytes"], row["ratio"]) for row in saved_runs.torch_rows(torch, results)

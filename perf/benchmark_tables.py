@@ -97,7 +97,7 @@ def results_notes():
             f"{saved_runs.provenance(compare)[1][:7]} (one host), {saved_runs.provenance(hosts)[1][:7]} (two), "
             f"{saved_runs.provenance(torch)[1][:7]} (PyTorch). {settings_sentence(compare)} "
             f"torii lost {sum(row['ratio'] < 1 for row in node)} of {len(node)} comparisons on one host and "
-            f"{sum(row['ratio'] < 1 for row in net)} of {len(net)} between two "
+            f"{sum(row['ratio'] < 1 for row in net)} of {len(net)} between two, beside Open MPI's defaults "
             "([all of them](docs/benchmarks.md#losing-cells))."]
 
 
@@ -118,13 +118,18 @@ def settings_sentence(name):
         mine = {ranks: settings for (other, ranks), settings in cells.items() if other == mpi}
         settings = [setting.removesuffix(", yield") for setting in mine[min(mine)]]
         shared = [ranks for ranks in mine if all(setting.endswith(", yield") for setting in mine[ranks])]
-        sentence = f"{mpi} ran with {len(settings)} setting{'s' if len(settings) > 1 else ''} ({', '.join(settings)})"
+        names = [{"default": "its defaults"}.get(setting, setting) for setting in settings]
+        sentence = f"{mpi} ran with " + (f"{len(names)} settings: {', '.join(names)}" if len(names) > 1 else names[0])
         if shared:
-            sentence += f", at {' and '.join(map(str, sorted(shared)))} ranks with mpi_yield_when_idle"
-        for ranks, settings in sorted(mine.items()):
-            for found in settings.values():
-                if len(found) < most[ranks]:
-                    sentence += f", at {ranks} ranks for {len(found)} of {most[ranks]} cells only"
+            sentence += f"; at {' and '.join(map(str, sorted(shared)))} ranks with mpi_yield_when_idle"
+        few = {}
+        for ranks, found in ((ranks, found) for ranks in sorted(mine) for found in mine[ranks].values()):
+            if len(found) < most[ranks]:
+                cells_ = [dict(zip(("collective", "timing", "bytes"), cell)) for cell in sorted(found)]
+                listed_ = ", ".join(map(cell_name, cells_))
+                few.setdefault(listed_, []).append(str(ranks))
+        for listed_, ranks in few.items():
+            sentence += f"; at {' and '.join(ranks)} ranks for {listed_} only"
         sentences.append(sentence + ".")
     return " ".join(sentences)
 

@@ -43,8 +43,8 @@ class Programs(unittest.TestCase):
         self.assertEqual(len(program.splitlines()), 12)
         (self.folder / "program.cpp").write_text(program, encoding="utf-8")
         compiled = subprocess.run(
-            [COMPILER, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-I", ROOT / "include", "program.cpp", "-o", "program",
-             "-L", BUILD / "lib", "-ltorii", f"-Wl,-rpath,{BUILD / 'lib'}"],
+            [COMPILER, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-I", ROOT / "include", "program.cpp",
+             "-o", "program", "-L", BUILD / "lib", "-ltorii", f"-Wl,-rpath,{BUILD / 'lib'}"],
             cwd=self.folder, capture_output=True, text=True, timeout=100, check=False)
         self.assertEqual(compiled.returncode, 0, compiled.stderr)
         self.assertEqual(self.run_ranks("./program"), expected())
