@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -29,12 +30,14 @@ class Programs(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def run_ranks(self, *command):
-        # A token of its own and no settings of the caller: the program as README.md starts it.
+    def environment(self):
+        # No settings of the caller: the program as README.md starts it.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TORII_")}
-        environment["PYTHONPATH"] = str(BUILD / "python")
+        return {**environment, "PYTHONPATH": str(BUILD / "python")}
+
+    def run_ranks(self, *command):
         result = subprocess.run([BUILD / "bin/torii-run", "-n", str(RANKS), "--", *command], cwd=self.folder,
-                                env=environment, capture_output=True, text=True, timeout=50, check=False)
+                                env=self.environment(), capture_output=True, text=True, timeout=50, check=False)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         return result.stdout
 
@@ -49,17 +52,31 @@ class Programs(unittest.TestCase):
         self.assertEqual(compiled.returncode, 0, compiled.stderr)
         self.assertEqual(self.run_ranks("./program"), expected())
 
-    def run_python(self, number):
+    def write_python(self, number):
         (self.folder / "program.py").write_text(blocks("python")[number], encoding="utf-8")
-        self.assertEqual(self.run_ranks(sys.executable, "-B", "program.py"), expected())
 
     @unittest.skipUnless(os.environ.get("TORII_PYTHON_PACKAGE") == "1", "this build has no Python package")
     def test_python(self):
-        self.run_python(0)
+        self.write_python(0)
+        self.assertEqual(self.run_ranks(sys.executable, "-B", "program.py"), expected())
 
     @unittest.skipUnless(os.environ.get("TORII_TORCH_BACKEND") == "1", "this build has no backend of PyTorch")
     def test_pytorch(self):
-        self.run_python(1)
+        # What torchrun would set. Debian 12's torchrun ends by itself under Python 3.11.
+        self.write_python(1)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        ranks = [subprocess.Popen([sys.executable, "-B", "program.py"], cwd=self.folder, text=True,
+                                  env={**self.environment(), "RANK": str(rank), "WORLD_SIZE": str(RANKS),
+                                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)},
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) for rank in range(RANKS)]
+        for rank in ranks:
+            self.addCleanup(rank.wait)
+            self.addCleanup(rank.kill)
+        output = [rank.communicate(timeout=50) for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [0] * RANKS, output)
+        self.assertEqual("".join(out for out, _ in output), expected())
 
 
 if __name__ == "__main__":
