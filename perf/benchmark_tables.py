@@ -186,6 +186,21 @@ def two_hosts():
         ["collective", "timing", *(size(bytes_) for bytes_ in sizes)], lines)
 
 
+def torus():
+    name = newest("lab-torus.txt")
+    lines = []
+    for match, below in saved_runs.sections(name, r"# torii \S+ commit \S+, (\d+) ranks"):
+        network = re.search(r"topology (\S+),", below[0])[1]
+        words = next(line for line in below if line.strip() and not line.startswith("#")).split()
+        ranks, bytes_, time = int(match[1]), int(words[0]), float(words[5])
+        moved = 2 * (ranks - 1) / ranks * bytes_ * 8 / time  # Mbit/s, as busbw counts
+        lines.append([network, words[-2], f"{time / 1000:.0f}", f"{100 * moved / 50:.0f} %"])
+    ratios = [row for row in saved_runs.printed_comparisons(name) if row["memory"] == "malloc"]
+    printed = "; ".join(f"{cell_name(row)} {times(row['ratio'])}" for row in ratios)
+    return [source(name) + ":", "", *table(["network", "algorithm", "time (ms)", "busbw over a link's rate"], lines),
+            "", f"Ratio to Open MPI on 3 x 3: {printed}."]
+
+
 def inside():
     name = newest("inside-open-mpi.txt")
     rows = saved_runs.side_by_side_rows(name)
@@ -200,9 +215,9 @@ def inside():
                              row["operation"] == operation and row["bytes"] == bytes_]
                     line.append(f"{us(found[0]['without_us'])}/{us(found[0]['with_us'])}" if found else "")
             lines.append(line)
-    heads = [f"{ranks} ranks, {setting.split(' --')[0]}" for ranks in (2, 4) for setting in settings]
+    heads = [f"{ranks} ranks, {setting}" for ranks in (2, 4) for setting in settings]
     keep = [at for at in range(len(heads)) if any(line[2 + at] for line in lines)]
-    return [source(name) + ". Times in us, without/with coll/torii, under each setting of Open MPI:", ""] + table(
+    return [source(name) + ". Times in us, without/with coll/torii, medians of three runs:", ""] + table(
         ["call", "size", *(heads[at] for at in keep)],
         [line[:2] + [line[2 + at] for at in keep] for line in lines])
 
@@ -308,6 +323,7 @@ def losing():
     compare, hosts = newest("compare.json"), newest("two-hosts.txt")
     torch, calls = newest("compare-torch.txt"), newest("inside-open-mpi.txt")
     node, net = saved_runs.comparisons(compare), saved_runs.printed_comparisons(hosts)
+    lab = saved_runs.printed_comparisons(newest("lab-torus.txt"))
     inside_ = [{**row, "ratio": row["without_us"] / row["with_us"]} for row in saved_runs.side_by_side_rows(calls)]
     gloo_ = saved_runs.torch_rows(torch)
 
@@ -316,9 +332,10 @@ def losing():
 
     return [f"- **One host, beside the best MPI**: {count(node)} comparisons. {listed(node, cell_name)}.",
             f"- **Two hosts, beside Open MPI**: {count(net)}. {listed(net, cell_name)}.",
+            f"- **Torus of 3 x 3, beside Open MPI**: {count(lab)}. {listed(lab, cell_name)}.",
             f"- **Inside Open MPI**: {count(inside_)} cells. " + listed(
                 inside_, lambda row: f"{row['operation']} {size(row['bytes'])}, {row['ranks']} ranks, "
-                f"{row['setting'].split(' --')[0]}").replace(" , ", ", ") + ".",
+                f"{row['setting']}").replace(" , ", ", ") + ".",
             f"- **PyTorch, beside Gloo**: {count(gloo_)} cells. " + listed(
                 gloo_, lambda row: f"{NAMES.get(row['operation'], row['operation'])} {size(row['bytes'])}, "
                 f"{row['ranks']} ranks") + ".",
@@ -326,5 +343,5 @@ def losing():
 
 
 BLOCKS = {block.__name__.replace("_", "-"): block
-          for block in (results, results_notes, settings, allreduce, collectives, two_hosts, inside, pytorch, gloo,
-                        messages, costs, programs, python, losing)}
+          for block in (results, results_notes, settings, allreduce, collectives, two_hosts, torus, inside, programs,
+                        pytorch, gloo, python, messages, costs, losing)}

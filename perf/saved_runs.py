@@ -112,15 +112,18 @@ def gloo_rows(name, results=RESULTS):
 
 
 def side_by_side_rows(name, results=RESULTS):
-    """The rows of mpi_side_by_side under each setting of Open MPI."""
-    rows = []
-    for match, lines in sections(name, r"# (\d+) ranks, setting: (.*)", results):
+    """Of each cell of mpi_side_by_side, under each setting of Open MPI, the medians over the runs."""
+    cells = {}
+    for match, lines in sections(name, r"# (\d+) ranks, setting: ([^,\n]*)", results):
         for line in lines:
             row = re.match(r"(\S.*?) +(\d+) +([\d.]+) +([\d.]+) +[\d.]+$", line)
             if row:
-                rows.append({"ranks": int(match[1]), "setting": match[2], "operation": row[1], "bytes": int(row[2]),
-                             "without_us": float(row[3]), "with_us": float(row[4])})
-    return rows
+                cell = cells.setdefault((int(match[1]), match[2], row[1], int(row[2])), ([], []))
+                cell[0].append(float(row[3]))
+                cell[1].append(float(row[4]))
+    return [{"ranks": ranks, "setting": setting, "operation": operation, "bytes": bytes_,
+             "without_us": statistics.median(without), "with_us": statistics.median(with_torii)}
+            for (ranks, setting, operation, bytes_), (without, with_torii) in cells.items()]
 
 
 def provenance(name, results=RESULTS):
