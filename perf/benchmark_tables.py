@@ -93,11 +93,13 @@ def results():
 def results_notes():
     compare, hosts, torch = newest("compare.json"), newest("two-hosts.txt"), newest("compare-torch.txt")
     node, net = saved_runs.comparisons(compare), saved_runs.printed_comparisons(hosts)
+    calls = saved_runs.side_by_side_rows(newest("inside-open-mpi.txt"))
     return [f"All on {saved_runs.provenance(compare)[0]}; 4 and 8 ranks share them. Commits: "
             f"{saved_runs.provenance(compare)[1][:7]} (one host), {saved_runs.provenance(hosts)[1][:7]} (two), "
             f"{saved_runs.provenance(torch)[1][:7]} (PyTorch). {settings_sentence(compare)} "
             f"torii lost {sum(row['ratio'] < 1 for row in node)} of {len(node)} comparisons on one host and "
-            f"{sum(row['ratio'] < 1 for row in net)} of {len(net)} between two, beside Open MPI's defaults "
+            f"{sum(row['ratio'] < 1 for row in net)} of {len(net)} between two, beside Open MPI's defaults; "
+            f"coll/torii lost {sum(row['without_us'] < row['with_us'] for row in calls)} of {len(calls)} cells "
             "([all of them](docs/benchmarks.md#losing-cells))."]
 
 
