@@ -21,7 +21,7 @@ struct GroupCall {
 };
 
 /// Limits of a member of a packed call, and of all members together, in bytes of their vectors. Measured by
-/// coalesced_perf (docs/performance.md): longer calls gain nothing on one node, since packing copies them. The same
+/// coalesced_perf (docs/benchmarks.md): longer calls gain nothing on one node, since packing copies them. The same
 /// everywhere, since packing may change bits, which must not depend on where ranks are.
 struct PackingLimits {
   std::size_t member_bytes;

@@ -330,7 +330,7 @@ TORII_API torii_status torii_permute(torii_team* team, const void* input, size_t
 /* Writes `rank`'s input elements [first, first + count) to `out`. */
 typedef void (*torii_operand)(int rank, size_t first, size_t count, void* out, void* data);
 
-/* Evaluates the expression that the verifier derives from the call's plans, with plain reference kernels, for the
+/* Evaluates the order that the call's algorithm declares (never its plans, which the verifier compares with it) for the
  * elements [first, first + count) of this rank's result: bit for bit what the operation must give. Local; slow. */
 TORII_API torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count,
                                     torii_operand operand, void* operand_data, void* out);

@@ -50,7 +50,7 @@ TEST(ToriiSim, SaysWhatItFound) {
   EXPECT_GE(row.at("wall_s"), 0);
 }
 
-/// What the requirements ask of scale, with real data.
+/// Scale, with real data.
 TEST(ToriiSim, RunsFourThousandRanksWithRealData) {
   const json row = json_of({"allreduce", "--algorithm", "recursive_doubling", "--topology", "torus:16x16x16", "--bytes",
                             "1K", "--segment", "1K", "--data", "--type", "i32"});

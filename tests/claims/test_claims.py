@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every figure of the documentation that comes from a saved run says what the run says. Needs no build.
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import claims
+import saved_runs
+
+EXCEPTIONS = claims.read_exceptions(pathlib.Path(__file__).with_name("exceptions.txt"))
+GENERATED = ("README.md", "docs/benchmarks.md", "docs/figures/ratios.svg")
+
+
+def content_of(page):
+    return (claims.ROOT / page).read_text(encoding="utf-8")
+
+
+def benchmarks(*arguments):
+    return subprocess.run([sys.executable, "-B", str(claims.ROOT / "perf/benchmarks"), *arguments],
+                          capture_output=True, text=True, timeout=60, check=False)
+
+
+def all_faults(page, content):
+    return [fault for fault in map(claims.fault_of, claims.find_claims(page, content)) if fault]
+
+
+class Pages(unittest.TestCase):
+    def test_generated_blocks_are_what_saved_runs_give(self):
+        result = benchmarks("--check")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_claims_hold(self):
+        count = 0
+        for page in claims.pages():
+            count += len(claims.find_claims(page, content_of(page)))
+            self.assertEqual(all_faults(page, content_of(page)), [])
+        self.assertGreaterEqual(count, 10)
+
+    def test_figures_with_units_have_claims(self):
+        used = set()
+        for page in claims.STRICT_PAGES:
+            missing, some = claims.unclaimed(page, content_of(page), EXCEPTIONS)
+            self.assertEqual(missing, [], f"{page}: write a claim behind each, or a line in exceptions.txt")
+            used |= some
+        self.assertEqual(used, set(EXCEPTIONS), "exceptions that nothing needs")
+
+    def test_readme_is_short_and_names_losses(self):
+        readme = content_of("README.md")
+        self.assertLessEqual(len(readme.splitlines()), 150)
+        rows = re.findall(r"^\|.*\|\*\*0\.\d+\*\*\|.*$", readme, re.M)
+        self.assertGreaterEqual(len(rows), 2, "the table of results has to show losses")
+
+    def test_the_shortest_algorithm_has_fewer_than_50_lines(self):
+        lines = content_of("tests/outside/line.cpp").splitlines()
+        self.assertLess(sum(1 for line in lines if line.strip() and not line.strip().startswith("//")), 50)
+
+
+class ChangedByHand(unittest.TestCase):
+    """The tests above fail when somebody changes a figure."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        for name in GENERATED:
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(claims.ROOT / name, self.folder / name)
+
+    def change(self, name, begin, end, text):
+        path = self.folder / name
+        content = path.read_text(encoding="utf-8")
+        path.write_text(content[:begin] + text + content[end:], encoding="utf-8")
+        return path.read_text(encoding="utf-8")
+
+    def test_a_copy_is_accepted(self):
+        result = benchmarks("--check", "--root", str(self.folder))
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_each_claimed_figure(self):
+        for page in claims.STRICT_PAGES:
+            for claim in claims.find_claims(page, content_of(page)):
+                last = claim.printed[-1]
+                changed = claim.printed[:-1] + str((int(last) + 1) % 10)
+                content = content_of(page)
+                content = content[:claim.begin] + changed + content[claim.end:]
+                self.assertEqual(len(all_faults(page, content)), 1, f"{page}: {claim.printed} as {changed}")
+
+    def test_each_generated_block(self):
+        for page in claims.STRICT_PAGES:
+            for block in re.finditer(r"<!-- generated: .*?<!-- end -->", content_of(page), re.S):
+                digit = re.search(r"\d(?=[^\d]*$)", block[0])
+                self.assertIsNotNone(digit, block[0])
+                at = block.start() + digit.start()
+                before = (self.folder / page).read_text(encoding="utf-8")
+                self.change(page, at, at + 1, str((int(digit[0]) + 1) % 10))
+                self.assertEqual(benchmarks("--check", "--root", str(self.folder)).returncode, 1, block[0][:60])
+                (self.folder / page).write_text(before, encoding="utf-8")
+
+    def test_the_chart(self):
+        content = content_of(GENERATED[2])
+        at = content.index("<circle cx=\"") + len("<circle cx=\"")
+        self.change(GENERATED[2], at, at + 1, str((int(content[at]) + 1) % 10))
+        self.assertEqual(benchmarks("--check", "--root", str(self.folder)).returncode, 1)
+
+    def test_a_figure_without_claim(self):
+        for figure in ("It takes 12 us.", "It is 3.5 times faster.", "It is 7 % more.", "a ratio of 1.8", "2x as fast"):
+            missing, _ = claims.unclaimed("README.md", content_of("README.md") + figure, EXCEPTIONS)
+            self.assertEqual(len(missing), 1, figure)
+
+    def test_a_claim_without_its_run_or_figure(self):
+        for claim in ("1.5<!-- claim: perf/results/2020-01-01-none.json ratio -->",
+                      "1.5<!-- claim: perf/results/2026-11-26-compare.json ratio -->",
+                      "1.5<!-- claim: perf/results/2026-11-26-compare.json max nothing -->",
+                      "1.5<!-- claim: perf/results/2026-11-26-programs.txt /no such line (.*)/ -->",
+                      "1.5<!-- claim: perf/results/2026-11-26-programs.txt /no group/ -->",
+                      "1.5<!-- claim: VERSION /(.*)/ -->"):
+            self.assertEqual(len(all_faults("page", claim)), 1, claim)
+        for claim in ("<!-- claim: perf/results/2026-11-26-compare.json ratio -->", "1.5<!-- claim: ratio -->",
+                      "1.5" + " " * claims.FARTHEST + "<!-- claim: perf/results/2026-11-26-compare.json ratio -->"):
+            with self.assertRaises(saved_runs.BadClaim):
+                claims.find_claims("page", claim)
+
+    def test_a_saved_run_without_host_or_commit_makes_no_table(self):
+        (self.folder / "run.txt").write_text("# command: perf/programs\nblacs 3.6 3.1 0.86\n", encoding="utf-8")
+        with self.assertRaisesRegex(saved_runs.BadClaim, "does not say its host and commit"):
+            saved_runs.provenance("run.txt", self.folder)
+
+    def test_command_line(self):
+        self.assertEqual(benchmarks("--help").returncode, 0)
+        self.assertEqual(benchmarks("--nothing").returncode, 2)
+        self.assertEqual(benchmarks("--check", "--root", str(self.folder / "docs")).returncode, 2)
+        path = self.folder / "README.md"
+        path.write_text(path.read_text(encoding="utf-8").replace("generated: results -->", "generated: lies -->"),
+                        encoding="utf-8")
+        self.assertIn("no block is called 'lies'", benchmarks("--root", str(self.folder)).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
