@@ -43,7 +43,8 @@ Team::Team(std::size_t shared_channels, Context& context, const TeamOptions& opt
       staging_(members_, *agreement_, ranks_reserved),
       maker_(members_, options, staging_.bytes()),
       plans_(members_, *agreement_, maker_, staging_),
-      operations_(members_, *agreement_, plans_, staging_.pairs_place(), shared_channels, options.many_callers) {}
+      operations_(members_, *agreement_, plans_, staging_.pairs_place(), shared_channels, options.many_callers),
+      follows_caches_(options.follows_caches) {}
 
 Team::~Team() {
   operations_.close();

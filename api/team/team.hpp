@@ -106,6 +106,7 @@ class Team final {
   std::vector<std::unique_ptr<const LeafIntervals>> leaves_;  ///< to which calls and plans point
   PlanCache plans_;
   Operations operations_;
+  const bool follows_caches_;  ///< TeamOptions::follows_caches
   bool survivors_made_ = false;
   bool owns_memory_ = false;  ///< all members have made their object: until then no member puts or departs
 };

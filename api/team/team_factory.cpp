@@ -34,16 +34,16 @@ class TeamBootstrap final : public Bootstrap {
   Team& team_;
 };
 
-/// What a team stands on if nothing is said: a node, in groups where members are bound to caches that they share.
-std::string automatic_topology(const Context& context, std::span<const int> ranks) {
-  if (context.settings().topology != "auto") return "node";
+/// The topology of members of which nothing else is known: a node, in groups if they are bound to caches that they
+/// share. `ranks` are those of the context, and may be none.
+std::string topology_of_caches(const Context& context, std::span<const int> ranks) {
   const shared_memory::Nodes& nodes = context.nodes();
   std::vector<int> caches;
   for (const int rank : ranks) {
     if (nodes.node(rank) != nodes.node(ranks.front())) return "node";
     caches.push_back(nodes.cache(rank));
   }
-  return Topology::node_of(caches).text();
+  return caches.empty() ? "node" : Topology::node_of(caches).text();
 }
 
 }  // namespace
@@ -119,7 +119,8 @@ TeamFactory::Founding TeamFactory::found(Bootstrap& bootstrap, TeamOptions optio
     compare_digests(bootstrap, digest);
   }
   if (first_set(options.topology, context_.settings().topology) == "auto") {
-    options.topology = automatic_topology(context_, ranks);
+    options.topology = topology_of_caches(context_, ranks);
+    options.follows_caches = true;
   }
   Founding founding = {std::move(options), {}, {}};
   for (std::size_t i = 0; i < ranks.size(); ++i) founding.members.push_back({ranks[i], cards[i].offset});
@@ -152,7 +153,8 @@ std::unique_ptr<Team> TeamFactory::make_part(Team& parent, int color, int key, c
 }
 
 /// A part stands on what its options say, or where they say nothing on the rows, planes or boxes of this team's torus
-/// that its members form in their order, or on the ways between them on its tree; otherwise on a plain node.
+/// that its members form in their order, or on the ways between them on its tree; otherwise on a plain node. If this
+/// team's topology follows from caches, so does the part's.
 TeamOptions TeamFactory::part_options(const Team& parent, const TeamOptions& options,
                                       const std::vector<Member>& members) {
   TeamOptions part = options;
@@ -163,8 +165,13 @@ TeamOptions TeamFactory::part_options(const Team& parent, const TeamOptions& opt
     ranks.push_back(parent.members_.member_of(member.context_rank));
     context_ranks.push_back(member.context_rank);
   }
+  if (parent.follows_caches_) {
+    part.topology = topology_of_caches(parent.members_.context(), context_ranks);
+    part.follows_caches = true;
+    return part;
+  }
   const std::optional<Topology> own = parent.topology().part(ranks);
-  part.topology = own ? own->text() : automatic_topology(parent.members_.context(), context_ranks);
+  part.topology = own ? own->text() : "node";
   if (own && own->tree() != nullptr) part.tree = own->tree()->text();
   if (part.rank_map.empty() && own) part.rank_map = own->map_text();
   return part;

@@ -18,6 +18,8 @@ struct TeamOptions {
   std::string rank_map = {};    ///< text for with_rank_map(); of the team of all ranks, empty: the setting's
   std::string tree = {};        ///< the content of the file of topology tree:FILE; set by the team
   std::string tree_error = {};  ///< why it could not be read
+  /// The topology follows from the caches to which members are bound, in parts of the team too; set by the team.
+  bool follows_caches = false;
   int channels = 0;
   // Members may differ in these.
   bool many_callers = false;

@@ -280,14 +280,25 @@ Plan plan(const PlanRequest& request, int rank) {
   return result;
 }
 
-/// Only where the model sees a clear gain: its figures are assumed.
+/// Few ranks, and shorter and longer vectors, are left to the tune table: in simulations node in one shot was faster
+/// there, or ring.
+constexpr int kRanksLeast = 16;
+constexpr std::size_t kBytesLeast = 4096;
+constexpr std::size_t kBytesMostPerRank = 2048;
+
+/// Only where the model sees a clear gain, since its figures are assumed, and no row for nodes says otherwise.
 Offer offer(const OfferRequest& asked) {
   constexpr double kClear = 0.8;
   Offer made = {.tuning = {.segment_bytes = 32768, .slots = 8, .window = 4}};
   const Topology& topology = asked.plan.topology;
-  if (topology.per_group() == 0 || asked.several_nodes || !why_not(asked.plan).empty()) return made;
-  const LevelCall call = {asked.plan.collective, static_cast<double>(asked.bytes),
-                          topology.ranks() / topology.per_group(), topology.per_group()};
+  if (topology.per_group() == 0 || asked.several_nodes || asked.is_tuned || !why_not(asked.plan).empty()) return made;
+  const int ranks = topology.ranks();
+  if (ranks < kRanksLeast || asked.bytes < kBytesLeast ||
+      asked.bytes > kBytesMostPerRank * static_cast<std::size_t>(ranks)) {
+    return made;
+  }
+  const LevelCall call = {asked.plan.collective, static_cast<double>(asked.bytes), ranks / topology.per_group(),
+                          topology.per_group()};
   const double seconds = levels_time_s(call);
   const double flat = flat_time_s(call);
   if (seconds >= kClear * flat) return made;

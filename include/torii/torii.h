@@ -108,7 +108,7 @@ TORII_API int torii_engine_bytes(const torii_context* context, uint64_t* bytes, 
 
 typedef struct torii_team_options {
   size_t size;
-  const char* topology;    /* "torus:4x4x4", "mesh:8x8", "node"; NULL: the setting TOPOLOGY */
+  const char* topology;    /* "torus:4x4x4", "mesh:8x8", "node:8*4", "node"; NULL: TOPOLOGY */
   const char* algorithm;   /* "auto", "trinaryx3", ...; NULL: the setting ALGORITHM */
   const char* determinism; /* "run" or "canonical"; NULL: the setting DETERMINISM */
   const char* wire;        /* "type" or "f32"; NULL: the setting WIRE */

@@ -31,7 +31,7 @@ constexpr std::array kSettings = {
     Setting{"--engines", "ENGINES", "engines of the transport, 1..16"},
     Setting{"--segment", "SEGMENT", "bytes of a segment, with K or M"},
     Setting{"--transport", "TRANSPORT", "auto, shared_memory, libfabric or ucx"},
-    Setting{"--topology", "TOPOLOGY", "node, torus:4x4x4, mesh:8x8, torus:3x3*2 or tree:FILE"},
+    Setting{"--topology", "TOPOLOGY", "node, node:8*4, torus:4x4x4, mesh:8x8, torus:3x3*2 or tree:FILE"},
     Setting{"--determinism", "DETERMINISM", "run, canonical"},
     Setting{"--wire", "WIRE", "type, f32: how 16-bit floats travel"},
     Setting{"--isa", "ISA", "instruction set of the kernels"},

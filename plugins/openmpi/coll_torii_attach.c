@@ -184,7 +184,7 @@ static bool make_team(setup_t* setup, coll_torii_team_t kind) {
   }
   torii_team_options options = {.size = sizeof(options),
                                 .algorithm = "auto",
-                                .topology = "node",
+                                .topology = "auto",
                                 .determinism = "canonical",
                                 .members = members,
                                 .member_count = ranks,
@@ -193,7 +193,7 @@ static bool make_team(setup_t* setup, coll_torii_team_t kind) {
   if (kind == TEAM_BLOCKING) {
     options.algorithm = text_or_null(own->algorithm);
     options.determinism = text_or_null(own->determinism);
-    /* The torus is that of the job; a part of it is a plain node here. */
+    /* The torus is that of the job; a part of it is a node here. */
     if (ranks == torii_context_ranks(own->context)) options.topology = text_or_null(own->topology);
   }
   /* One call after the other: a second channel would only spread them over more lines of memory. */

@@ -70,9 +70,10 @@ std::optional<int> shared_cache(const CpuList& cpus, const std::filesystem::path
   int last_level = 0;
   for (int index = 0; index < kCachesMost; ++index) {
     const std::filesystem::path cache = caches / ("index" + std::to_string(index));
-    const int level = parse_number<int>(first_line(cache / "level")).value_or(0);
-    if (level <= last_level) continue;
-    last_level = level;
+    const auto level = parse_number<int>(first_line(cache / "level"));
+    if (!level) break;
+    if (*level <= last_level) continue;
+    last_level = *level;
     last = parse_cpu_list(first_line(cache / "shared_cpu_list"));
   }
   if (last_level < kSharedLevelLeast || !std::ranges::includes(last, cpus)) return std::nullopt;

@@ -56,6 +56,19 @@ torii_team_options options_of(const std::vector<int>& members, Seat& seat) {
 
 const ThreadTeam kFour = {4, "ARENA=2G\nTIMEOUT=10", "", "", "", 0};
 
+TEST(Members, OfNoPartGetNone) {
+  run_as_threads(kFour, [](torii_context*, torii_team* team) {
+    const int rank = torii_team_rank(team);
+    torii_team* part = nullptr;
+    ASSERT_EQ(torii_team_split(team, rank == 1 ? -1 : 0, 0, nullptr, &part), TORII_OK) << torii_last_error();
+    EXPECT_EQ(part == nullptr, rank == 1);
+    if (part != nullptr) {
+      EXPECT_EQ(torii_team_ranks(part), 3);
+    }
+    EXPECT_EQ(torii_team_destroy(part), TORII_OK);
+  });
+}
+
 TEST(Members, FormTeamsWithoutTheOthers) {
   const std::vector<int> some = {3, 0, 2};  // not in the order of ranks; rank 1 takes no part
   Meeting meeting(3);

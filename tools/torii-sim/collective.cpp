@@ -22,6 +22,7 @@
 #include "tools/torii-sim/pictures.hpp"
 #include "tools/torii-sim/question.hpp"
 #include "tools/torii-sim/spending.hpp"
+#include "tools/torii-sim/synthetic_node.hpp"
 #include "transports/simulated/steady.hpp"
 
 namespace torii::tools {
@@ -251,8 +252,7 @@ Simulated simulate_call(const SimOptions& options) {
   const Question question = read_question(options);
   check_memory(options, question);
   const Clock::time_point begun = Clock::now();
-  // Ranks of a network of its own are nodes; those of a node in groups share its memory.
-  const bool several_nodes = question.request.topology.per_group() == 0;
+  const bool several_nodes = !options.topology.starts_with(kSyntheticNode);
   const Selected selected =
       select(TuneTable::built_in(), {.algorithm = options.algorithm}, question.request, question.bytes, several_nodes);
   const Trial best = best_trial(options, question, selected);

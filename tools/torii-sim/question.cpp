@@ -83,6 +83,12 @@ Rates needs_of(Collective collective, double bytes, double ranks, bool is_root) 
 /// --ranks gives the ranks of `node`, the file those of a tree, the extents those of others.
 Topology read_topology(const SimOptions& options) {
   if (options.topology.starts_with(kSyntheticNode)) return read_synthetic_node(options.topology).groups;
+  if (options.topology.starts_with("node:")) {
+    invalid(
+        fmt::format("--topology is {}: nothing says what lies between its ranks; let hwloc describe it, as in "
+                    "hwloc:pack:2 l3:12 core:8",
+                    options.topology));
+  }
   if (options.topology.starts_with("tree:")) {
     const std::string path = options.topology.substr(5);
     return Topology::of_tree(TreeTopology::load(path), path);

@@ -20,12 +20,12 @@ struct DestroyTree {
 using HwlocTree = std::unique_ptr<hwloc_topology, DestroyTree>;
 
 /// hwloc wants the number of CPUs of a core too, which makes no difference here.
-HwlocTree load(std::string description) {
-  if (description.find("pu:") == std::string::npos) description += " pu:1";
+HwlocTree load(const std::string& description) {
+  const std::string whole = description + (description.find("pu:") == std::string::npos ? " pu:1" : "");
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) throw Error(Status::no_resource, "hwloc cannot be started");
   HwlocTree tree(raw);
-  if (hwloc_topology_set_synthetic(raw, description.c_str()) != 0 || hwloc_topology_load(raw) != 0) {
+  if (hwloc_topology_set_synthetic(raw, whole.c_str()) != 0 || hwloc_topology_load(raw) != 0) {
     throw Error(Status::invalid_argument,
                 fmt::format("--topology hwloc:{}: hwloc cannot read this; write levels from the outermost on, as in "
                             "hwloc:pack:2 l3:12 core:8",

@@ -80,16 +80,27 @@ std::string chosen(const Topology& topology, Collective collective, std::size_t 
 
 TEST(Levels, AreChosenWhereTheModelSeesAClearGain) {
   const Topology server = Topology::node(64, 8);
-  for (const std::size_t bytes : {std::size_t{8}, std::size_t{64} << 10, std::size_t{4} << 20}) {
+  for (const std::size_t bytes : {std::size_t{4} << 10, std::size_t{64} << 10, std::size_t{128} << 10}) {
     EXPECT_EQ(chosen(server, Collective::allreduce, bytes), "levels") << bytes;
     EXPECT_NE(chosen(Topology::node(64), Collective::allreduce, bytes), "levels") << "nothing is known of caches";
     EXPECT_NE(chosen(server, Collective::allreduce, bytes, true), "levels") << "not between nodes";
   }
-  EXPECT_EQ(chosen(server, Collective::broadcast, std::size_t{4} << 20), "levels");
-  EXPECT_NE(chosen(server, Collective::broadcast, 8), "levels") << "all read one line from the root";
+  EXPECT_EQ(chosen(server, Collective::broadcast, std::size_t{64} << 10), "levels");
+  EXPECT_NE(chosen(server, Collective::allreduce, 64), "levels") << "node in one shot takes one step";
+  EXPECT_NE(chosen(server, Collective::allreduce, std::size_t{4} << 20), "levels") << "rings are pipelines";
+  EXPECT_NE(chosen(Topology::node(8, 4), Collective::allreduce, 8192), "levels") << "few ranks";
   EXPECT_NE(chosen(server, Collective::alltoall, std::size_t{1} << 20), "levels");
   PlanRequest request = {Collective::allreduce, Topology::node(9, 3), 0, Determinism::canonical, false, {}};
   EXPECT_NE(select(TuneTable::built_in(), {}, request, 4096, false).algorithm->name, "levels");
+}
+
+TEST(Levels, YieldToARowForNodes) {
+  const TuneTable table = TuneTable::parse(
+      R"({"version": 1, "rows": [{"collective": "allreduce", "topology": "node", "ranks": [1, 64], "bytes_max": null,
+          "algorithm": "ring", "segment": 32768, "slots": 8, "window": 4}, "built-in node"]})",
+      "a test");
+  const PlanRequest request = {Collective::allreduce, Topology::node(64, 8), 0, Determinism::run, false, {}};
+  EXPECT_EQ(select(table, {}, request, 65536, false).algorithm->name, "ring");
 }
 
 TEST(LevelsModel, GrowsWithBytesAndCosts) {

@@ -2,14 +2,18 @@
 // Which ranks share a node, and the transport that is shared memory inside nodes and a fabric between them.
 #include <gtest/gtest.h>
 
+#include <sched.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/base/status.hpp"
+#include "runtime/devices/cpus.hpp"
 #include "runtime/execution/words.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/mixed/mixed.hpp"
@@ -45,6 +49,33 @@ TEST(Nodes, AreNumberedInTheOrderOfTheirFirstRanks) {
           << text;
     }
   });
+}
+
+/// Ranks bound to one CPU each, whose caches are planted; the last rank is bound to none.
+TEST(Nodes, TellToWhichCachesRanksAreBound) {
+  const CpuList cpus = allowed_cpus();
+  if (cpus.size() < 2) GTEST_SKIP() << "one CPU has one cache";
+  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / "torii_planted_caches";
+  for (const int cpu : {cpus[0], cpus[1]}) {
+    const std::filesystem::path cache =
+        root / "sys/devices/system/cpu" / ("cpu" + std::to_string(cpu)) / "cache/index0";
+    std::filesystem::create_directories(cache);
+    std::ofstream(cache / "level") << "3\n";
+    std::ofstream(cache / "shared_cpu_list") << cpu << "\n";
+  }
+  run_ranks_as_threads(3, [&](Bootstrap& bootstrap) {
+    if (bootstrap.rank() < 2) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cpus[static_cast<std::size_t>(bootstrap.rank())], &one);
+      ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+    }
+    const Nodes nodes(bootstrap, "", Nodes::Rule::shared, root);
+    EXPECT_EQ(nodes.cache(0), cpus[0]);
+    EXPECT_EQ(nodes.cache(1), cpus[1]);
+    EXPECT_EQ(nodes.cache(2), -1);
+  });
+  std::filesystem::remove_all(root);
 }
 
 TEST(Nodes, OneMachineIsOneNodeUnlessEveryRankStandsAlone) {
