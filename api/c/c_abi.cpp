@@ -101,8 +101,9 @@ torii_status hand_out_team(torii_context* context, torii_team** team, Make&& mak
 /// Operations::run_cached() folds no leaves. A number that is no collective must not look like one with leaves.
 bool may_repeat(const torii_team* team, const torii_call& call) noexcept {
   if (static_cast<unsigned>(number_in(call.collective)) >= static_cast<unsigned>(torii::kOneLeafEach)) return false;
+  if (call.leaf != nullptr) return false;
   return call.leaves == nullptr || (call.leaves->team == team && call.leaves->team_number == team->number &&
-                                    call.leaves->intervals->is_one_each() && call.leaf == nullptr);
+                                    call.leaves->intervals->is_one_each());
 }
 
 /// Calls `body` with the plan that would run a call.

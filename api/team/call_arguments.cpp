@@ -12,7 +12,7 @@ std::string call_text(const CallArguments& arguments) {
           " x " + (arguments.user.call != nullptr ? "user type" : std::string(name(arguments.type)));
   if (combines(arguments.collective)) text += ", op " + std::string(op_name(op_number(arguments)));
   if (has_root(arguments.collective)) text += ", root " + std::to_string(arguments.root);
-  if (arguments.leaves != nullptr) text += ", over " + std::to_string(arguments.leaves->leaves()) + " leaves";
+  if (arguments.leaves != nullptr || arguments.told_over_leaves) text += ", over leaves";
   if (arguments.is_packed) text += " (calls of a group in one)";
   return text;
 }

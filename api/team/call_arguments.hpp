@@ -35,10 +35,11 @@ struct CallArguments {
   bool averages = false;  ///< with Op::sum: every element of the sum is divided by the number of ranks
   int root = 0;
   kernels::UserFunction user;
-  bool is_internal = false;  ///< the library's own call: a forced algorithm need not be able to serve it
-  std::uint32_t tag = 0;     ///< set by the library's own calls: calls with different tags are different calls
-  bool is_packed = false;    ///< several calls of a group as one; `tag` is then a hash of their lengths
-  bool unequal = false;      ///< blocks have lengths of their own; the arrays are read once, by read_blocks()
+  bool is_internal = false;       ///< the library's own call: a forced algorithm need not be able to serve it
+  std::uint32_t tag = 0;          ///< set by the library's own calls: calls with different tags are different calls
+  bool told_over_leaves = false;  ///< of another rank's call, whose leaves are not known here
+  bool is_packed = false;         ///< several calls of a group as one; `tag` is then a hash of their lengths
+  bool unequal = false;           ///< blocks have lengths of their own; the arrays are read once, by read_blocks()
   const std::size_t* input_counts = nullptr;
   const std::size_t* input_displacements = nullptr;
   const std::size_t* result_counts = nullptr;

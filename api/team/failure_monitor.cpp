@@ -34,6 +34,7 @@ CallArguments arguments_of(const Standing& standing) {
   set_op(arguments, static_cast<int>(standing.kind & 0xff));
   arguments.root = static_cast<int>(standing.root);
   arguments.is_packed = (standing.kind & kPacksInRecord) != 0;
+  arguments.told_over_leaves = (standing.kind & kLeavesInRecord) != 0;
   return arguments;
 }
 
@@ -219,7 +220,11 @@ bool FailureMonitor::differs(int member, const Request& request, std::uint64_t s
   std::string difference;
   if (own_call == their_call) {
     const bool has_counts = own->count == kUnequalInRecord || (own->kind & kPacksInRecord) != 0;
-    difference = has_counts ? ", with other counts" : ", after calls that differ" + refusals_text(member);
+    const std::string refusals = refusals_text(member);
+    const bool has_leaves = (own->kind & kLeavesInRecord) != 0 && refusals.empty();
+    difference = has_counts   ? ", with other counts"
+                 : has_leaves ? ", over other leaves or after calls that differ"
+                              : ", after calls that differ" + refusals;
   }
   // Named from the lower rank's side, so that the text does not depend on which rank noticed first.
   const bool mine_first = members_.rank() < member;

@@ -45,8 +45,10 @@ CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept 
   return nullptr;
 }
 
-/// Before the call counts as made: if a leaf cannot be had, this rank refuses the call.
+/// Before the call counts as made: if a leaf cannot be had, this rank refuses the call. The caller's function may reach
+/// a cancellation point.
 [[gnu::noinline]] bool Operations::fold_leaves_of(Request& request, Status& status) noexcept {
+  const CancellationHeld held(request.arguments.leaf.write != nullptr);
   try {
     fold_leaves(request, copies_, members_.rank());
     return true;

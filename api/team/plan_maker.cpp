@@ -161,6 +161,7 @@ void set_record(CallPlan& call_plan) {
       pack_kind(call_plan.shape.signature, static_cast<std::uint8_t>(arguments.collective),
                 static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(op_number(arguments)));
   if (arguments.is_packed) call_plan.record_kind |= kPacksInRecord;
+  if (arguments.leaves != nullptr) call_plan.record_kind |= kLeavesInRecord;
 }
 
 std::uint32_t signature_of(const CallPlan& call_plan, int root) noexcept {

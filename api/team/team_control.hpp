@@ -55,6 +55,8 @@ constexpr std::uint64_t salted(std::uint64_t kind, std::uint32_t salt) noexcept 
 inline constexpr std::uint64_t kPreparesInRecord = std::uint64_t{1} << 63 | std::uint64_t{1} << 24;
 /// Set in the kind of several calls of a group that run as one.
 inline constexpr std::uint64_t kPacksInRecord = std::uint64_t{1} << 25;
+/// Set in the kind of a call over leaves.
+inline constexpr std::uint64_t kLeavesInRecord = std::uint64_t{1} << 26;
 /// Records of the calls that share channels, then those of the persistent operations.
 inline constexpr std::size_t kSharedRecords = 16;
 inline constexpr std::size_t kCallRecords = 32;

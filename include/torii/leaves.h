@@ -25,8 +25,8 @@ typedef struct torii_leaves torii_leaves;
  * on; torii_split deals them so. Ranks may have any number of leaves, also none; `first` is then not looked at.
  * TORII_INVALID_ARGUMENT on all ranks, with one text, if numbers differ, leaves are missing or two ranks have the same;
  * the team goes on. On an error *handle is NULL. Not in a group. The team is used as by a call, and by this thread
- * alone. The team keeps intervals until it is destroyed: about 12 bytes for each rank and 64 for each subtree. The same
- * intervals again take no memory. */
+ * alone. The team keeps intervals, about 12 bytes for each rank and 64 for each subtree, and the operands that calls have
+ * needed at once, until it is destroyed. The same intervals again take no memory. */
 TORII_API torii_status torii_leaves_create(torii_team* team, size_t leaves, size_t first, size_t count,
                                            torii_leaves** handle);
 /* Local, before or after the team is destroyed; no call that has not ended may use it. NULL is TORII_OK. */
@@ -34,8 +34,9 @@ TORII_API torii_status torii_leaves_destroy(torii_leaves* handle);
 
 /* Writes the vector of a leaf of this rank to `out`, as many elements as `input` would have for it. Called in ascending
  * order of leaves by the thread that starts the call, which folds them as they come: of L leaves it keeps log2(L) + 1
- * vectors at most, and the operands of this rank, 2 log2(L) at most. Other ranks wait meanwhile, and so do other threads
- * that use the team, if it has many_callers. Must not call torii or throw. Not in a group. A number other than 0 ends
+ * vectors at most, and the operands of this rank, 2 log2(L) at most. Other ranks wait meanwhile under their deadlines,
+ * and so do other threads that use the team, if it has many_callers: leaves that take long are better written to an
+ * array before the call. Must not call torii or throw. Not in a group. A number other than 0 ends
  * the call with TORII_ABORTED here; the team then fails if others made that call. */
 typedef int (*torii_leaf_function)(size_t leaf, void* out, void* data);
 
@@ -46,7 +47,7 @@ typedef int (*torii_leaf_function)(size_t leaf, void* out, void* data);
  * block of input). With several, the result may be anywhere in the input, and with none there is no input.
  * torii_call.leaves does the same for torii_run, torii_start, torii_prepare, torii_expect and torii_choose, where
  * torii_call.leaf may write the leaves. `rank` of torii_operand is then the number of a leaf; torii_expect asks for
- * the elements of all leaves at once, so ask it for few elements when there are many leaves. */
+ * the elements of all leaves at once and builds the expression over all of them, so it takes memory for each leaf. */
 TORII_API torii_status torii_allreduce_leaves(const torii_leaves* leaves, const void* input, size_t stride,
                                               void* result, size_t count, torii_type type, torii_op op);
 TORII_API torii_status torii_reduce_leaves(const torii_leaves* leaves, const void* input, size_t stride, void* result,

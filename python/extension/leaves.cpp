@@ -135,10 +135,14 @@ PyObject* make_leaves(PyObject* object, PyObject* args) {
     status = torii_leaves_create(self->team, static_cast<std::size_t>(all), static_cast<std::size_t>(first),
                                  static_cast<std::size_t>(count), &leaves);
   }
-  PyObject* const capsule = leaves == nullptr ? nullptr : PyCapsule_New(leaves, kCapsule, destroy_leaves);
-  if (leaves != nullptr && capsule == nullptr) torii_leaves_destroy(leaves);
-  if (PyErr_Occurred() != nullptr) return nullptr;  // of a signal handler
-  return status == TORII_OK ? capsule : raise_status(status, self->team);
+  if (PyErr_Occurred() != nullptr) {  // of a signal handler
+    torii_leaves_destroy(leaves);
+    return nullptr;
+  }
+  if (status != TORII_OK) return raise_status(status, self->team);
+  PyObject* const capsule = PyCapsule_New(leaves, kCapsule, destroy_leaves);
+  if (capsule == nullptr) torii_leaves_destroy(leaves);
+  return capsule;
 }
 
 PyObject* run_leaves(PyObject* object, PyObject* args) {

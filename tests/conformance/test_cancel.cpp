@@ -79,6 +79,28 @@ void cancel_while_waiting(const std::function<torii_status(torii_team*)>& call, 
   });
 }
 
+TEST(Cancellation, OfAThreadWhoseFunctionWritesALeaf) {
+  ThreadTeam ranks;
+  ranks.ranks = 1;
+  run_as_threads(ranks, [](torii_context*, torii_team* team) {
+    torii_leaves* leaves = nullptr;
+    ASSERT_EQ(torii_leaves_create(team, 2, 0, 2, &leaves), TORII_OK) << torii_last_error();
+    float result = 0;
+    torii_call call = make_call(TORII_ALLREDUCE, nullptr, &result, 1, TORII_F32);
+    call.leaves = leaves;
+    call.leaf = [](std::size_t, void* out, void*) {
+      usleep(50'000);
+      *static_cast<float*>(out) = 3;
+      return 0;
+    };
+    torii_status status = TORII_INTERNAL;
+    EXPECT_TRUE(is_cancelled_after([&] { status = torii_run(team, &call); }));
+    EXPECT_EQ(status, TORII_OK);
+    EXPECT_EQ(result, 6.0F);
+    EXPECT_EQ(torii_leaves_destroy(leaves), TORII_OK);
+  });
+}
+
 TEST(Cancellation, OfAThreadInABlockingCall) { cancel_while_waiting(torii_barrier); }
 
 TEST(Cancellation, OfAThreadAtTheEndOfAGroup) {

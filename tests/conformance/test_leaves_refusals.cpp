@@ -167,6 +167,71 @@ TEST(LeavesRefusals, OfCallsThatDifferBetweenRanks) {
     const torii_status status =
         torii_allreduce_leaves(own.get(), input.data(), 0, result.data(), 4, TORII_F32, TORII_SUM);
     EXPECT_EQ(status, TORII_MISMATCH) << torii_last_error();
+    const std::string call = "calls allreduce of 4 x f32, op sum, over leaves";
+    EXPECT_NE(std::string(torii_last_error())
+                  .find("calls differ: rank 0 " + call + ", rank 1 " + call + ", over other leaves"),
+              std::string::npos)
+        << torii_last_error();
+  });
+}
+
+TEST(LeavesRefusals, OfCallsOverLeavesOnOneRankOnlyNameThem) {
+  run_as_threads(team_of(2), [&](torii_context*, torii_team* team) {
+    const Leaves leaves(team, {1, 2});
+    std::vector<float> input(8);
+    std::vector<float> result(4);
+    torii_call call = make_call(TORII_ALLREDUCE, input.data(), result.data(), 4, TORII_F32);
+    if (torii_team_rank(team) == 0) call.leaves = leaves.get();
+    EXPECT_EQ(torii_run(team, &call), TORII_MISMATCH) << torii_last_error();
+    EXPECT_NE(std::string(torii_last_error())
+                  .find("rank 0 calls allreduce of 4 x f32, op sum, over leaves, rank 1 calls "
+                        "allreduce of 4 x f32, op sum"),
+              std::string::npos)
+        << torii_last_error();
+  });
+}
+
+/// A function that fails when a started or a persistent call runs: its rank refuses, the others fail with the reason.
+TEST(LeavesRefusals, OfALeafInStartedAndPersistentCallsFailTheTeam) {
+  for (const bool is_persistent : {false, true}) {
+    run_as_threads(team_of(3), [&](torii_context*, torii_team* team) {
+      const Leaves leaves(team, {2, 3, 2});
+      std::vector<float> result(4);
+      bool fails = false;
+      torii_call call = make_call(TORII_ALLREDUCE, nullptr, result.data(), 4, TORII_F32);
+      call.leaves = leaves.get();
+      call.leaf = [](std::size_t leaf, void* out, void* data) {
+        std::fill_n(static_cast<float*>(out), 4, 1.0F);
+        return leaf == 4 && *static_cast<const bool*>(data) ? 7 : 0;
+      };
+      call.leaf_data = &fails;
+      torii_request* request = nullptr;
+      if (is_persistent) {
+        ASSERT_EQ(torii_prepare(team, &call, &request), TORII_OK) << torii_last_error();
+        ASSERT_EQ(torii_restart(request), TORII_OK) << torii_last_error();
+        ASSERT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
+        EXPECT_EQ(result[3], 7.0F);
+      }
+      fails = true;
+      torii_status status = is_persistent ? torii_restart(request) : torii_start(team, &call, &request);
+      if (status == TORII_OK) status = torii_wait(&request);
+      EXPECT_EQ(status, torii_team_rank(team) == 1 ? TORII_ABORTED : TORII_MISMATCH) << torii_last_error();
+      EXPECT_NE(std::string(torii_last_error()).find("could not write leaf 4: it returned 7"), std::string::npos)
+          << torii_last_error();
+      EXPECT_EQ(torii_request_free(&request), TORII_OK);
+    });
+  }
+}
+
+/// Also when equal calls without a leaf ran before.
+TEST(LeavesRefusals, OfALeafWithoutLeavesAreNoPlainCalls) {
+  run_as_threads(team_of(2), [&](torii_context*, torii_team* team) {
+    std::vector<float> input(4);
+    std::vector<float> result(4);
+    torii_call call = make_call(TORII_ALLREDUCE, input.data(), result.data(), 4, TORII_F32);
+    for (int i = 0; i < 5; ++i) ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+    call.leaf = [](std::size_t, void*, void*) { return 0; };
+    EXPECT_EQ(refusal_of(team, call), "leaf is set, but leaves is NULL; torii_leaves_create makes it");
   });
 }
 
