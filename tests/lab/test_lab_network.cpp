@@ -137,6 +137,37 @@ TEST(LabReport, HoldsEveryLink) {
   EXPECT_NE(svg.find("a&lt;b"), std::string::npos);
 }
 
+/// A long command takes several lines, none of which leaves the picture, and the rest moves down.
+TEST(LabReport, TitlesFitThePicture) {
+  const LabNetwork network = torus_network("torus", "3x3", 50);
+  LabReport report;
+  report.network = &network;
+  report.seconds = 1;
+  for (const LabNode& node : network.nodes) report.loads.emplace_back(node.devices.size(), LinkCount{100, 1});
+  const auto picture = [&](std::vector<std::string> command) {
+    report.command = std::move(command);
+    return report_svg(report);
+  };
+  const auto height = [](const std::string& svg) { return std::stod(svg.substr(svg.find(" height=\"") + 9)); };
+  const std::string brief = picture({"program"});
+  const std::string svg = picture({"all_reduce_perf", "-b", "4M", "-e", "4M", "-n", "5", "-w", "1", "--topology",
+                                   "torus:3x3", "--algorithm", "bucket", std::string(150, 'x')});
+  const double width = std::stod(svg.substr(svg.find(" width=\"") + 8));
+  int lines = 0;
+  std::string words;
+  for (std::size_t at = svg.find("<text x=\"16.0\""); at != std::string::npos;
+       at = svg.find("<text x=\"16.0\"", at + 1)) {
+    const std::size_t begin = svg.find('>', at) + 1;
+    const std::string line = svg.substr(begin, svg.find('<', begin) - begin);
+    EXPECT_LE(16 + 7.2 * static_cast<double>(line.size()), width) << line;
+    words += line + " ";
+    ++lines;
+  }
+  EXPECT_GE(lines, 5);
+  EXPECT_NE(words.find("--algorithm bucket xxx"), std::string::npos) << words;
+  EXPECT_EQ(height(svg), height(brief) + 16 * (lines - 2));
+}
+
 TEST(LabReport, LoadsAreDifferences) {
   const auto loads = loads_between({{{10, 1}}, {{20, 2}}}, {{{15, 4}}, {{20, 2}}});
   EXPECT_EQ(loads[0][0].bytes, 5u);
