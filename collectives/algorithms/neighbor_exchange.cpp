@@ -129,11 +129,7 @@ Offer offer(const OfferRequest& request) {
 
 }  // namespace
 
-extern const Algorithm kNeighborExchange = {"neighbor_exchange",
-                                            "neighbor exchange; Chen, Zhang, Zhang, Yuan, HPC Asia 2005, section 2",
-                                            why_not,
-                                            plan,
-                                            nullptr,
-                                            offer};
+extern const Algorithm kNeighborExchange = {
+    "neighbor_exchange", "Chen, Zhang, Zhang, Yuan, HPC Asia 2005, section 2", why_not, plan, nullptr, offer};
 
 }  // namespace torii

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "runtime/topology/routing.hpp"
@@ -166,6 +169,43 @@ TEST(LabReport, TitlesFitThePicture) {
   EXPECT_GE(lines, 5);
   EXPECT_NE(words.find("--algorithm bucket xxx"), std::string::npos) << words;
   EXPECT_EQ(height(svg), height(brief) + 16 * (lines - 2));
+}
+
+std::string content(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The saved pictures of loads are those that the saved figures beside them give.
+TEST(LabReport, SavedPicturesShowTheSavedLoads) {
+  int pictures = 0;
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::filesystem::path(TORII_TEST_SOURCE_DIR) / "perf" / "results")) {
+    std::filesystem::path path = file.path();
+    if (path.extension() != ".json" || path.string().find("-lab-") == std::string::npos) continue;
+    const auto json = nlohmann::json::parse(content(path));
+    const std::string text = json["network"];
+    ASSERT_TRUE(text.starts_with("torus ")) << path;
+    const LabNetwork network = torus_network("torus", text.substr(6), json["links"][0]["rate_mbit"].get<double>());
+    LabReport report;
+    report.network = &network;
+    report.command = json["command"].get<std::vector<std::string>>();
+    report.seconds = json["seconds"];
+    for (const LabNode& node : network.nodes) report.loads.emplace_back(node.devices.size());
+    std::vector<std::size_t> devices(network.nodes.size());
+    for (const auto& link : json["links"]) {
+      const std::size_t node = link["from"];
+      report.loads[node][devices[node]++] = {link["bytes"], link["packets"]};
+    }
+    path.replace_extension(".svg");
+    const std::filesystem::path drawn = std::filesystem::path(testing::TempDir()) / path.filename();
+    const std::string svg = report_svg(report);
+    const bool same = svg == content(path);
+    EXPECT_TRUE(same) << path << " is out of date; drawn again: " << drawn;
+    if (!same) std::ofstream(drawn) << svg;
+    ++pictures;
+  }
+  EXPECT_GE(pictures, 1);
 }
 
 TEST(LabReport, LoadsAreDifferences) {
