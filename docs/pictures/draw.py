@@ -102,8 +102,8 @@ def ring():
     """One stream of four slots at a moment: message 8 leaves, message 9 waits for a credit."""
     slots, taken = 4, 5  # the receiver has taken messages 0 to 4 and is taking message 5
     svg = Svg(900, 400, "One stream: a ring of slots, and credits on the way back")
-    svg.text(20, 54, "Message n uses slot n mod 4. Its sender waits until the credit word of that slot is n - 3 or more: "
-             "message n - 4 has been taken.")
+    svg.text(20, 54, "Message n uses slot n mod 4. Its sender waits until the credit word of that slot is n - 3 or "
+             "more: message n - 4 has been taken.")
     svg.rect(20, 76, 300, 300, "#ffffff")
     svg.text(34, 98, "sender", size=14)
     svg.text(34, 120, "credit words, written by the receiver", fill=GREY)
@@ -174,8 +174,8 @@ def segment(answer):
     steps = max(step for step, *_ in messages)
     per_row, pitch, panel_x, panel_y = 3, 70, 290, 262
     height = 70 + -(-steps // per_row) * panel_y + 56
-    svg = Svg(30 + per_row * panel_x, height, f"One segment of an {answer['collective']} through {answer['algorithm']} on "
-              f"{answer['topology']}, step by step")
+    svg = Svg(30 + per_row * panel_x, height, f"One segment of an {answer['collective']} through "
+              f"{answer['algorithm']} on {answer['topology']}, step by step")
     svg.text(20, 54, "Each tree carries its part of the segment up to its root, which combines the last operands, and "
              "down again; no two trees share a cable.")
     colours = ("blue", "orange", "green")
@@ -221,8 +221,8 @@ def segment(answer):
         svg.text(64 + 110 * i, y, f"tree {tree}")
     x = 30 + 110 * len(trees)
     svg.text(x, y, "dashed: by the cable that wraps around")
-    svg.text(20, y + 22, "Small circle of a rank: grey while it waits, coloured once its sum has left, full when it has "
-             "the result. The next segment follows one step behind.")
+    svg.text(20, y + 22, "Small circle of a rank: grey while it waits, coloured once its sum has left, full when it "
+             "has the result. The next segment follows one step behind.")
     return svg
 
 
