@@ -123,7 +123,7 @@ TEST(NeighborExchange, CodeOfTheTutorialStandsInTheFile) {
     EXPECT_NE(source.find(piece), std::string::npos) << "not in neighbor_exchange.cpp:\n" << piece;
     ++pieces;
   }
-  EXPECT_EQ(pieces, 4);
+  EXPECT_EQ(pieces, 4) << "the private and the public part of the class, the refusals, the row";
 }
 
 }  // namespace
