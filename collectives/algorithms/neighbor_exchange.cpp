@@ -107,8 +107,8 @@ bool is_ring_of_links(const Topology& topology) {
 }
 
 /// Only on a ring of links. bucket has twice the steps and half the bytes of a step there; the blocks that
-/// recursive_doubling sends over 2, 4, ... links meet on the way. A tenth of bucket's time is for the puts that the
-/// model leaves out. A tune row does not prevent the offer: rows cannot tell a ring from other tori.
+/// recursive_doubling sends over 2, 4, ... links meet on the way. The factors are for the puts that the models
+/// leave out. A tune row does not prevent the offer: rows cannot tell a ring from other tori.
 Offer offer(const OfferRequest& request) {
   constexpr double kLatencySeconds = 1.5e-6;  // as torii-sim has them by default
   constexpr double kBytesPerSecond = 5e9;
@@ -122,7 +122,7 @@ Offer offer(const OfferRequest& request) {
   const double exchange_s = ranks / 2 * (kLatencySeconds + block_s);
   const double bucket_s = (ranks - 1) * (kLatencySeconds + block_s / 2);
   const double doubling_s = std::log2(group) * kLatencySeconds + meeting * block_s;
-  if (exchange_s < std::min(0.9 * bucket_s, doubling_s)) offer.seconds = exchange_s;
+  if (exchange_s < std::min(0.9 * bucket_s, 0.95 * doubling_s)) offer.seconds = exchange_s;
   char text[160];
   std::snprintf(text, sizeof(text),
                 "on a ring of links: neighbor_exchange %.4g us, bucket %.4g us, recursive_doubling %.4g us",
