@@ -77,8 +77,10 @@ def draw(curves):
     """How far each curve is from that of one rank, as an SVG picture: the difference of losses, step by step."""
     width, height, left = 640, 220, 70
     most = max(abs(curves[ranks][0] - curves[1][0]).max() for ranks in RANKS) or 1
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {2 * height}" font-family="sans-serif" '
-             f'font-size="12"><rect width="{width}" height="{2 * height}" fill="white"/>']
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {2 * height}" class="torii" '
+             'font-family="sans-serif" font-size="12">',
+             "<style>@media(prefers-color-scheme:dark){.torii{filter:invert(.9)hue-rotate(180deg)}}</style>",
+             f'<rect width="{width}" height="{2 * height}" fill="white"/>']
     for row, title in enumerate(("ordinary allreduce", f"sum over {MICRO_BATCHES} leaves")):
         middle = row * height + height / 2 + 10
         parts.append(f'<text x="{left}" y="{row * height + 20}">{title}: loss minus the loss on 1 rank, by step</text>')

@@ -21,7 +21,7 @@
 // Cost of allreduce for n bytes on P = X x Y x Z nodes: 2(X+Y+Z-3) rounds; on a torus of D equal extents n(P-1)/(DP)
 // bytes over every link in each direction.
 // Order: a block begins at the node after its own and goes once round; so do, at every later phase, the sums of the
-// phase before. docs/algorithms/bucket.md gives it as a formula.
+// phase before.
 #include <algorithm>
 
 #include "collectives/building/bucket_parts.hpp"

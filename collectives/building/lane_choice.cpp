@@ -117,7 +117,7 @@ double alltoall_time_s(PlanRequest plan, const OfferRequest& request, int in_fli
 }
 
 /// The fewest messages in flight from each rank that are within 15 % of the least time. A link with more streams than
-/// necessary loses packets, which costs more than that (docs/algorithms/multilane.md, "How many lanes").
+/// necessary overfills queues and loses packets, which costs more than that.
 Offer offer_in_flight(const OfferRequest& request) {
   Offer offer = {.tuning = request.plan.tuning};
   if (offer.tuning.lanes != SiteLanes{}) {

@@ -42,6 +42,11 @@ std::string attributes(std::string_view words) {
   return result;
 }
 
+// Readers on a dark background see light lines on a dark one: brightness is inverted, hues stay. A class keeps the rule
+// to this picture where a page contains the document itself.
+constexpr std::string_view kDark =
+    "<style>@media(prefers-color-scheme:dark){.torii{filter:invert(.9)hue-rotate(180deg)}}</style>\n";
+
 }  // namespace
 
 std::string svg_text(double number) {
@@ -55,8 +60,9 @@ std::string svg_text(SvgPoint point) { return svg_text(point.x) + " " + svg_text
 Svg::Svg(double width, double height, int font_size)
     : text_("<svg" + attribute("xmlns", "http://www.w3.org/2000/svg") +
             attribute("viewBox", "0 0 " + svg_text({width, height})) + attribute("width", width) +
-            attribute("height", height) + " font-family=\"sans-serif\" font-size=\"" + std::to_string(font_size) +
-            "\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n") {}
+            attribute("height", height) + " class=\"torii\" font-family=\"sans-serif\" font-size=\"" +
+            std::to_string(font_size) + "\">\n" + std::string(kDark) +
+            "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n") {}
 
 void Svg::element(std::string_view name, const std::string& own, std::string_view more, std::string_view title) {
   text_.append("<").append(name).append(attributes(more)).append(own);

@@ -17,9 +17,9 @@ struct SvgPoint {
 std::string svg_text(double number);
 std::string svg_text(SvgPoint point);
 
-/// A self-contained SVG document on white, drawn from back to front. `more` has further attributes, as words without
-/// quotes and with no blank in a value: "fill=none stroke=#333 stroke-dasharray=6,4". `title` is what a viewer shows
-/// under the pointer. Words and titles are plain text.
+/// A self-contained SVG document on white, or on dark grey where the reader prefers that, drawn from back to front.
+/// `more` has further attributes, as words without quotes and with no blank in a value: "fill=none stroke=#333
+/// stroke-dasharray=6,4". `title` is what a viewer shows under the pointer. Words and titles are plain text.
 class Svg {
  public:
   Svg(double width, double height, int font_size);

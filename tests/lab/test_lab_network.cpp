@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "runtime/topology/routing.hpp"
@@ -135,6 +138,74 @@ TEST(LabReport, HoldsEveryLink) {
   EXPECT_EQ(lines, 24u);
   EXPECT_NE(svg.find("5 ym to 3: 6250000 bytes, 500 packets, 50.0 % of 50 Mbit/s"), std::string::npos);
   EXPECT_NE(svg.find("a&lt;b"), std::string::npos);
+}
+
+/// A long command takes several lines, none of which leaves the picture, and the rest moves down.
+TEST(LabReport, TitlesFitThePicture) {
+  const LabNetwork network = torus_network("torus", "3x3", 50);
+  LabReport report;
+  report.network = &network;
+  report.seconds = 1;
+  for (const LabNode& node : network.nodes) report.loads.emplace_back(node.devices.size(), LinkCount{100, 1});
+  const auto picture = [&](std::vector<std::string> command) {
+    report.command = std::move(command);
+    return report_svg(report);
+  };
+  const auto height = [](const std::string& svg) { return std::stod(svg.substr(svg.find(" height=\"") + 9)); };
+  const std::string brief = picture({"program"});
+  const std::string svg = picture({"all_reduce_perf", "-b", "4M", "-e", "4M", "-n", "5", "-w", "1", "--topology",
+                                   "torus:3x3", "--algorithm", "bucket", std::string(150, 'x')});
+  const double width = std::stod(svg.substr(svg.find(" width=\"") + 8));
+  int lines = 0;
+  std::string words;
+  for (std::size_t at = svg.find("<text x=\"16.0\""); at != std::string::npos;
+       at = svg.find("<text x=\"16.0\"", at + 1)) {
+    const std::size_t begin = svg.find('>', at) + 1;
+    const std::string line = svg.substr(begin, svg.find('<', begin) - begin);
+    EXPECT_LE(16 + 7.2 * static_cast<double>(line.size()), width) << line;
+    words += line + " ";
+    ++lines;
+  }
+  EXPECT_GE(lines, 5);
+  EXPECT_NE(words.find("--algorithm bucket xxx"), std::string::npos) << words;
+  EXPECT_EQ(height(svg), height(brief) + 16 * (lines - 2));
+}
+
+std::string content(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The saved pictures of loads are those that the saved figures beside them give.
+TEST(LabReport, SavedPicturesShowTheSavedLoads) {
+  int pictures = 0;
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::filesystem::path(TORII_TEST_SOURCE_DIR) / "perf" / "results")) {
+    std::filesystem::path path = file.path();
+    if (path.extension() != ".json" || path.string().find("-lab-") == std::string::npos) continue;
+    const auto json = nlohmann::json::parse(content(path));
+    const std::string text = json["network"];
+    ASSERT_TRUE(text.starts_with("torus ")) << path;
+    const LabNetwork network = torus_network("torus", text.substr(6), json["links"][0]["rate_mbit"].get<double>());
+    LabReport report;
+    report.network = &network;
+    report.command = json["command"].get<std::vector<std::string>>();
+    report.seconds = json["seconds"];
+    for (const LabNode& node : network.nodes) report.loads.emplace_back(node.devices.size());
+    std::vector<std::size_t> devices(network.nodes.size());
+    for (const auto& link : json["links"]) {
+      const std::size_t node = link["from"];
+      report.loads[node][devices[node]++] = {link["bytes"], link["packets"]};
+    }
+    path.replace_extension(".svg");
+    const std::filesystem::path drawn = std::filesystem::path(testing::TempDir()) / path.filename();
+    const std::string svg = report_svg(report);
+    const bool same = svg == content(path);
+    EXPECT_TRUE(same) << path << " is out of date; drawn again: " << drawn;
+    if (!same) std::ofstream(drawn) << svg;
+    ++pictures;
+  }
+  EXPECT_GE(pictures, 1);
 }
 
 TEST(LabReport, LoadsAreDifferences) {

@@ -146,5 +146,25 @@ TEST(ToriiInfoPlan, CommittedPicturesAreWhatItDraws) {
   EXPECT_GE(pictures, 2);
 }
 
+/// The pictures of docs/pictures/draw.py: house, ring, and segment from a plan.
+TEST(ToriiInfoPlan, CommittedDrawingsAreWhatTheScriptDraws) {
+  if (run({"python3", "-c", ""}).code != 0) GTEST_SKIP() << "python3 is not installed";
+  const std::filesystem::path folder = std::filesystem::path(TORII_TEST_SOURCE_DIR) / "docs" / "pictures";
+  std::istringstream lines(content(folder / "README.md"));
+  int pictures = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t end = line.find(" > ");
+    if (line.find("./draw.py ") == std::string::npos || end == std::string::npos) continue;
+    std::string command = line.substr(0, end);
+    if (command.starts_with("torii-info ")) command = kToriiInfo + command.substr(10);
+    const Outcome drawn = run({"sh", "-c", "cd " + folder.string() + " && " + command});
+    EXPECT_EQ(drawn.code, 0) << drawn.output;
+    EXPECT_TRUE(drawn.output.starts_with("<svg ")) << line;
+    EXPECT_TRUE(drawn.output == content(folder / line.substr(end + 3))) << "draw it again: " << line;
+    ++pictures;
+  }
+  EXPECT_EQ(pictures, 3);
+}
+
 }  // namespace
 }  // namespace torii::tests

@@ -50,6 +50,33 @@ TEST(ToriiSim, SaysWhatItFound) {
   EXPECT_GE(row.at("wall_s"), 0);
 }
 
+/// Where the model of neighbor_exchange outbids the tune row of tori, it is faster than the algorithm of that row.
+TEST(ToriiSim, NeighborExchangeIsChosenWhereItIsFaster) {
+  const std::string info = std::string(TORII_TEST_BIN_DIR) + "/torii-info";
+  int chosen = 0;
+  for (const int ranks : {4, 6, 8, 10, 12, 16, 24, 32}) {
+    for (const int kib : {2, 8, 12, 32, 128, 512, 1024}) {
+      const std::vector<std::string> call = {"all_gather", "--topology", "torus:" + std::to_string(ranks), "--bytes",
+                                             std::to_string(kib * 1024 / ranks / 8 * 8 * ranks)};
+      std::vector<std::string> question = {info, "plan"};
+      question.insert(question.end(), call.begin(), call.end());
+      question.insert(question.end(), {"--json", "-"});
+      const Outcome plan = run(question);
+      ASSERT_EQ(plan.code, 0) << plan.output;
+      if (json::parse(plan.output).at("algorithm") != "neighbor_exchange") continue;
+      const auto time_us = [&](const char* algorithm) {
+        std::vector<std::string> asked = call;
+        asked.insert(asked.end(), {"--segment", "table", "--algorithm", algorithm});
+        return json_of(asked).at("time_us").get<double>();
+      };
+      EXPECT_LT(time_us("neighbor_exchange"), time_us(kib <= 8 ? "recursive_doubling" : "bucket"))
+          << ranks << " ranks, " << kib << " KiB";
+      ++chosen;
+    }
+  }
+  EXPECT_GE(chosen, 20);
+}
+
 /// Scale, with real data.
 TEST(ToriiSim, RunsFourThousandRanksWithRealData) {
   const json row = json_of({"allreduce", "--algorithm", "recursive_doubling", "--topology", "torus:16x16x16", "--bytes",

@@ -21,7 +21,8 @@ constexpr double kRadius = 20;    // of a node
 constexpr double kArrow = 48;     // length of a link's arrow
 constexpr double kAside = 5;      // the two directions of a cable are drawn side by side
 constexpr double kMargin = 110;
-constexpr double kTitles = 40;  // above all
+constexpr double kTitles = 40;     // above all, with one line of the command
+constexpr double kTitleLine = 16;  // of the command
 constexpr double kRailSpacing = 40;
 
 double share_of(const LabReport& report, const LabDevice& device, const LinkCount& load) {
@@ -56,26 +57,42 @@ std::string command_text(const LabReport& report) {
 
 std::string bytes_in_words(std::uint64_t bytes) {
   const auto value = static_cast<double>(bytes);
+  if (bytes >= 1'000'000'000) return fmt::format("{:.3g} GB", value / 1e9);
   if (bytes >= 1'000'000) return fmt::format("{:.3g} MB", value / 1e6);
   return bytes >= 1000 ? fmt::format("{:.3g} kB", value / 1e3) : fmt::format("{} B", bytes);
 }
 
-/// The place of a node, and where its links leave it.
+/// The text in lines of at most `columns` characters, broken at blanks where there are any.
+std::vector<std::string> lines_of(std::string_view text, std::size_t columns) {
+  std::vector<std::string> lines;
+  while (text.size() > columns) {
+    const std::size_t blank = text.rfind(' ', columns);
+    const bool breaks = blank != std::string_view::npos && blank > 0;
+    lines.emplace_back(text.substr(0, breaks ? blank : columns));
+    text.remove_prefix(breaks ? blank + 1 : columns);
+  }
+  lines.emplace_back(text);
+  return lines;
+}
+
+/// The place of a node, and where its links leave it. Above all are the titles.
 class Layout {
  public:
   explicit Layout(const LabNetwork& network)
       : network_(network), is_torus_(!network.topology.empty() && !network.nodes[0].switching) {
     if (is_torus_) topology_ = Topology::parse(network.topology, static_cast<int>(network.nodes.size()));
   }
+  /// Makes room for more titles.
+  void lower_by(double height) { titles_ += height; }
   Point node(int node) const {
     if (!is_torus_) {
       const double* const place = network_.nodes[static_cast<std::size_t>(node)].place;
-      return {kMargin + place[0] * kSpacing, kMargin + kTitles + place[1] * kSpacing};
+      return {kMargin + place[0] * kSpacing, kMargin + titles_ + place[1] * kSpacing};
     }
     const Coordinates at = topology_.coordinates(node);
     const double layer = at[2] * ((topology_.extents()[0] - 1) * kSpacing + 1.6 * kSpacing);
     // y grows upwards, as on paper.
-    return {kMargin + layer + at[0] * kSpacing, kTitles + kMargin + (topology_.extents()[1] - 1 - at[1]) * kSpacing};
+    return {kMargin + layer + at[0] * kSpacing, titles_ + kMargin + (topology_.extents()[1] - 1 - at[1]) * kSpacing};
   }
   /// A unit vector.
   Point direction(const LabDevice& device, int node) const {
@@ -107,6 +124,7 @@ class Layout {
   const LabNetwork& network_;
   bool is_torus_;
   Topology topology_;
+  double titles_ = kTitles;
 };
 
 void draw_arrow(Svg& svg, const LabReport& report, const Layout& layout, int node, std::size_t device,
@@ -188,7 +206,11 @@ std::string report_json(const LabReport& report) {
 }
 
 std::string report_svg(const LabReport& report) {
-  const Layout layout(*report.network);
+  Layout layout(*report.network);
+  // A character of 12 takes 7 on average, the widest mixtures less than 8.
+  const auto columns = static_cast<std::size_t>((layout.size().x - 32) / 7.2);
+  const std::vector<std::string> command = lines_of(report.network->text + ": " + command_text(report), columns);
+  layout.lower_by(kTitleLine * static_cast<double>(command.size() - 1));
   std::uint64_t most = 0;
   std::uint64_t total = 0;
   for (const auto& node : report.loads) {
@@ -200,8 +222,12 @@ std::string report_svg(const LabReport& report) {
   const Point size = layout.size();
   Svg svg(size.x, size.y, 12);
   svg.arrow_head("head", "#600", 9, "markerUnits=userSpaceOnUse");
-  svg.text(16, 24, report.network->text + ": " + command_text(report), "font-size=14");
-  svg.text(16, 44,
+  double y = 24;
+  for (const std::string& line : command) {
+    svg.text(16, y, line);
+    y += kTitleLine;
+  }
+  svg.text(16, y + 4,
            fmt::format("{} in {:.3g} s over all links, {} on the busiest", bytes_in_words(total), report.seconds,
                        bytes_in_words(most)),
            "fill=#555");

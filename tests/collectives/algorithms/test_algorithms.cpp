@@ -82,6 +82,7 @@ TEST(Algorithms, RowsServeTheirCollectives) {
       {"swing", {allreduce}},
       {"scheduled", {broadcast, reduce}},
       {"chain", {broadcast, reduce}},
+      {"neighbor_exchange", {all_gather}},
   };
   for (const int ranks : {1, 2, 4, 8}) {
     for (const auto& [name, collectives] : serves) {
@@ -261,6 +262,7 @@ TEST(Algorithms, CostsAreThoseOfTheHeaders) {
         {"ring", allreduce, 2 * (ranks - 1), 2 * (ranks - 1), ranks},
         {"ring", all_gather, ranks - 1, ranks - 1, ranks},
         {"ring", reduce_scatter, ranks - 1, ranks - 1, ranks},
+        {"neighbor_exchange", all_gather, ranks / 2, ranks - 1, ranks},
         {"recursive_doubling", barrier, log2, log2, 1},
         {"recursive_doubling", allreduce, log2, log2, 1},
         {"recursive_doubling", all_gather, log2, ranks - 1, ranks},
