@@ -3,9 +3,6 @@
 # themselves (torii_program).
 include(CMakePackageConfigHelpers)
 
-# The number of the binary interface: in the soname, and in the name of the Debian package. A change after which older
-# programs no longer run raises it (tests/abi).
-set(TORII_ABI 0)
 set_target_properties(torii PROPERTIES VERSION ${TORII_ABI}.${PROJECT_VERSION} SOVERSION ${TORII_ABI}
                                        INSTALL_RPATH "$ORIGIN/torii")  # the modules that it opens
 

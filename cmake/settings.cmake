@@ -13,6 +13,10 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 # Where programs of the build tree find the modules that the library opens.
 set(CMAKE_BUILD_RPATH ${PROJECT_BINARY_DIR}/lib/torii)
 
+# The number of the binary interface: in the soname, and in the name of the Debian package. A change after which older
+# programs no longer run raises it (tests/abi).
+set(TORII_ABI 0)
+
 # The kind of libtorii; the internal libraries are static in any case. No option of that name, which would also change
 # the other libraries of a project that adds torii.
 set(torii_library_kind SHARED)

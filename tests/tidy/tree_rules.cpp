@@ -15,10 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Everything else at the top was left there by mistake, as back traces of crashes are. `.git` is a file in a worktree.
-constexpr auto kTop = std::to_array<std::string_view>({".clang-format", ".clang-tidy", ".codespellrc", ".git",
-                                                       ".gitignore", "CHANGELOG.md", "CITATION.cff",
-                                                       "CMakeLists.txt", "CMakePresets.json", "CODE_OF_CONDUCT.md",
-                                                       "LICENSE", "README.md", "VERSION", "dev"});
+constexpr auto kTop = std::to_array<std::string_view>(
+    {".clang-format", ".clang-tidy", ".codespellrc", ".git", ".gitignore", "CHANGELOG.md", "CITATION.cff",
+     "CMakeLists.txt", "CMakePresets.json", "CODE_OF_CONDUCT.md", "LICENSE", "README.md", "VERSION", "dev"});
 
 /// Words of the documents that no source holds: options of cmake, ctest, pkg-config, mpirun, ompi_info and GoogleTest,
 /// a name that stands for all settings, and one that CMake puts together.
