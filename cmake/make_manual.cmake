@@ -44,7 +44,7 @@ if(SUBCOMMAND)
   string(APPEND command " ${SUBCOMMAND}")
 endif()
 execute_process(
-  COMMAND ${HELP2MAN} --no-info "--name=${first}${rest}" "--version-string=torii ${VERSION}"
+  COMMAND ${HELP2MAN} --no-info "--name=${first}${rest}" "--version-string=${program} ${VERSION}"
           ${include} --source=torii --manual=torii ${command}
   OUTPUT_VARIABLE page COMMAND_ERROR_IS_FATAL ANY)
 file(REMOVE ${OUTPUT}.include)

@@ -128,7 +128,7 @@ if(TARGET torii_torch)
   # A package of its own: PyTorch takes hundreds of megabytes, and its extension belongs to one version of PyTorch.
   torii_package(
     COMPONENT pytorch NAME python3-torii-torch SECTION python
-    DEPENDS python3-torii python3-torch
+    DEPENDS python3-torii python3 python3-torch
     SUMMARY "deterministic collective communication (backend of PyTorch)"
     TEXT "${torii_about}
 .
