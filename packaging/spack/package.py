@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Builds torii with Spack.
 """Recipe of Spack. Nobody has run it: Spack is not in Debian 12, on which torii is built and tested. Copy it into a
 repository of yours as packages/torii/package.py, and set `git` to where you got torii from."""
 

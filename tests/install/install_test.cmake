@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What an embedder does: install, move the tree, build a consumer from it in both ways, run it; and look at the library:
 # it exports torii_* only. Other projects can also add the sources; that these build and run is tried by
-# tests/packages/embedders, since it takes minutes. Called by ctest with BUILD_DIR, WORK_DIR, CXX, GENERATOR and VERSION.
+# tests/packages/embedders, since it takes minutes. Called by ctest with BUILD_DIR, WORK_DIR, CXX, GENERATOR, VERSION.
 cmake_policy(VERSION 3.25)
 set(consumer_dir ${CMAKE_CURRENT_LIST_DIR}/consumer)
 set(prefix ${WORK_DIR}/prefix)
