@@ -107,7 +107,7 @@ if(TARGET mca_coll_torii AND TORII_OPENMPI_COMPONENTS)
     TEXT "${torii_about}
 .
 This package makes the collectives of unmodified MPI programs that run with
-Open MPI go through torii.")
+Open MPI go through torii, when OMPI_MCA_coll_torii_enable is 1.")
   set(CPACK_TORII_OPENMPI_COMPONENTS ${TORII_OPENMPI_COMPONENTS})
   # A link where Open MPI looks for its components, in this package alone.
   file(RELATIVE_PATH CPACK_TORII_OPENMPI_LINK ${TORII_OPENMPI_COMPONENTS}
