@@ -7,17 +7,28 @@ set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
-set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
-set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 # Where programs of the build tree find the modules that the library opens.
-set(CMAKE_BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/torii)
+set(CMAKE_BUILD_RPATH ${PROJECT_BINARY_DIR}/lib/torii)
+
+# The number of the binary interface: in the soname, and in the name of the Debian package. A change after which older
+# programs no longer run raises it (tests/abi).
+set(TORII_ABI 0)
+
+# The kind of libtorii; the internal libraries are static in any case. No option of that name, which would also change
+# the other libraries of a project that adds torii.
+set(torii_library_kind SHARED)
+if(DEFINED BUILD_SHARED_LIBS AND NOT BUILD_SHARED_LIBS)
+  set(torii_library_kind STATIC)
+endif()
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
 add_library(torii_settings INTERFACE)
-target_include_directories(torii_settings INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+target_include_directories(torii_settings INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(torii_settings INTERFACE Threads::Threads)
 # -ffp-contract=off: the bits of a result are a contract, a fused multiply-add would change them.
 # -fno-math-errno changes no bits, it lets sqrt and friends be instructions.

@@ -17,7 +17,7 @@ endfunction()
 
 # Printed last so that it is what a reader of the configuration sees.
 function(torii_print_summary)
-  torii_summary_lines(lines ${PROJECT_VERSION} ${CMAKE_BUILD_TYPE} ${TORII_SANITIZE} "${torii_left_out}")
+  torii_summary_lines(lines "${PROJECT_VERSION}" "${CMAKE_BUILD_TYPE}" "${TORII_SANITIZE}" "${torii_left_out}")
   foreach(line IN LISTS lines)
     message(STATUS "${line}")
   endforeach()

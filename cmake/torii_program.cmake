@@ -2,13 +2,18 @@
 # torii_program(): a program that users install. It lands in <build>/bin.
 include_guard(GLOBAL)
 
-# torii_program(NAME name SOURCES file... [LIBS target...] [PERF])
-# Tools install into bin, programs marked PERF into libexec/torii. Installed programs find libtorii beside them, and the
-# modules in its folder torii, by relative paths, so an installed tree may be moved.
+# torii_program(NAME name SOURCES file... [LIBS target...] [PERF] [COMPONENT name] [COMMANDS subcommand...])
+# Tools install into bin, programs marked PERF into libexec/torii. They belong to the component (and Debian package)
+# "tools" unless another one is given. Each has a manual page made from its --help, and so have these subcommands.
+# Installed programs find libtorii beside them, and the modules in its folder torii, by relative paths, so an installed
+# tree may be moved.
 function(torii_program)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "PERF" "NAME" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "PERF" "NAME;COMPONENT" "SOURCES;LIBS;COMMANDS")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "torii_program needs NAME and SOURCES; not understood: '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT arg_COMPONENT)
+    set(arg_COMPONENT tools)
   endif()
   set(destination ${CMAKE_INSTALL_BINDIR})
   if(arg_PERF)
@@ -23,7 +28,13 @@ function(torii_program)
     set_target_properties(${arg_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
   endif()
-  install(TARGETS ${arg_NAME} RUNTIME DESTINATION ${destination})
+  install(TARGETS ${arg_NAME} RUNTIME DESTINATION ${destination} COMPONENT ${arg_COMPONENT})
+  torii_manual(${arg_NAME} ${arg_COMPONENT} ${arg_COMMANDS})
+endfunction()
+
+# torii_install_module(target): a module that the library opens goes into the folder torii beside it.
+function(torii_install_module target)
+  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/torii COMPONENT library)
 endfunction()
 
 # torii_front_end(file...): command lines and reports of the current folder. CLI11 and json take g++ half a minute a

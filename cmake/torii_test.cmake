@@ -38,11 +38,11 @@ function(torii_test)
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_link_libraries(${arg_NAME} PRIVATE torii_settings torii_test_support ${arg_LIBS} GTest::gtest
                                             GTest::gtest_main)
-  target_compile_definitions(${arg_NAME} PRIVATE TORII_TEST_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+  target_compile_definitions(${arg_NAME} PRIVATE TORII_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                                  TORII_TEST_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   target_precompile_headers(${arg_NAME} REUSE_FROM torii_test_headers)
   target_compile_options(${arg_NAME} PRIVATE ${torii_header_options})
-  set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bin)
+  set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
   set(sanitized FALSE)
   if("sanitize" IN_LIST arg_LABELS)
     set(sanitized TRUE)

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -90,6 +91,13 @@ void measure_alive(int repeats, int uses) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--help") {
+    std::printf(
+        "Times how communicators of MPI are copied, split, used and freed.\n"
+        "Usage: mpi_communicators [REPEATS]\n\n"
+        "Example:\n  mpirun -n 2 mpi_communicators 500\n");
+    return 0;
+  }
   const auto begin = Clock::now();
   MPI_Init(&argc, &argv);
   const double init = microseconds_since(begin);

@@ -115,8 +115,8 @@ TEST(Package, InstallsWorksAndGoes) {
   if (run({"dpkg-shlibdeps", "--version"}).code != 0) GTEST_SKIP() << "dpkg-dev is not installed";
   const Folder folder;
   const std::filesystem::path root = folder.path() / "root";
-  const Outcome made = Process({"cpack", "--config", TORII_TEST_BUILD "/CPackConfig.cmake", "-B", folder.path(), "-D",
-                                "CPACK_COMPONENTS_ALL=openmpi"})
+  const Outcome made = Process({"cpack", "-G", "DEB", "--config", TORII_TEST_BUILD "/CPackConfig.cmake", "-B",
+                                folder.path(), "-D", "CPACK_COMPONENTS_ALL=openmpi"})
                            .wait(1200);
   ASSERT_EQ(made.code, 0) << made.output;
   std::string package;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What an embedder does: install, move the tree, build a consumer from it in both ways, run it; and look at the library:
-# it exports torii_* only. Called by ctest with BUILD_DIR, WORK_DIR, CXX, GENERATOR and VERSION.
+# it exports torii_* only. Other projects can also add the sources; that these build and run is tried by
+# tests/packages/embedders, since it takes minutes. Called by ctest with BUILD_DIR, WORK_DIR, CXX, GENERATOR, VERSION.
 cmake_policy(VERSION 3.25)
 set(consumer_dir ${CMAKE_CURRENT_LIST_DIR}/consumer)
 set(prefix ${WORK_DIR}/prefix)
@@ -40,6 +41,20 @@ run(pkg-config --variable=libdir torii)
 string(STRIP ${output} libdir)
 run(${CXX} -std=c++20 ${consumer_dir}/consumer.cpp -o ${WORK_DIR}/by_pkg_config ${flags} -Wl,-rpath,${libdir})
 expect_version(${WORK_DIR}/by_pkg_config)
+
+# A project that adds the sources is configured, gets no target that it did not ask for, and finds the headers.
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH tests_dir)
+cmake_path(GET tests_dir PARENT_PATH source_dir)
+foreach(how IN ITEMS add_subdirectory FetchContent)
+  set(tree ${WORK_DIR}/${how})
+  run(${CMAKE_COMMAND} -S ${consumer_dir} -B ${tree} -G Ninja -DTORII_FROM=${how} -DTORII_SOURCE_DIR=${source_dir}
+      -DCMAKE_CXX_COMPILER=${CXX})
+  run(ninja -C ${tree} CMakeFiles/consumer.dir/consumer.cpp.o CMakeFiles/allreduce.dir/allreduce.cpp.o)
+  run(ninja -C ${tree} -t targets all)
+  if(output MATCHES "\n(torii-info|all_reduce_perf|tidy_test): phony" OR NOT output MATCHES "\ntorii: phony")
+    message(FATAL_ERROR "a project that adds torii by ${how} gets the targets\n${output}")
+  endif()
+endforeach()
 
 file(GLOB library ${libdir}/libtorii.so)
 run(nm --dynamic --defined-only --format=posix ${library})

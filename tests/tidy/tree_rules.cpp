@@ -16,8 +16,9 @@ namespace fs = std::filesystem;
 
 /// Everything else at the top was left there by mistake, as back traces of crashes are. `.git` is a file in a worktree.
 constexpr auto kTop = std::to_array<std::string_view>(
-    {".clang-format", ".clang-tidy", ".codespellrc", ".git", ".gitignore", "CHANGELOG.md", "CMakeLists.txt",
-     "CONTRIBUTING.md", "CMakePresets.json", "LICENSE", "README.md", "SECURITY.md", "VERSION", "dev"});
+    {".clang-format", ".clang-tidy", ".codespellrc", ".git", ".gitignore", "CHANGELOG.md", "CITATION.cff",
+     "CMakeLists.txt", "CMakePresets.json", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "README.md",
+     "SECURITY.md", "VERSION", "dev"});
 
 /// Words of the documents that no source holds: options of cmake, ctest, pkg-config, mpirun, ompi_info, docker and
 /// GoogleTest, a name that stands for all settings, and one that CMake puts together.
