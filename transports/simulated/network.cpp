@@ -38,13 +38,18 @@ double uniform(std::uint64_t seed, std::uint64_t number) noexcept {
 
 void Network::Unmap::operator()(void* memory) const { ::munmap(memory, bytes); }
 
-Network::Network(const NetworkModel& model, std::size_t arena_bytes, bool carries_data)
-    : model_(model), arena_bytes_(round_up(arena_bytes, kLineBytes)), carries_data_(carries_data) {
+Network::Network(const NetworkModel& model, std::size_t arena_bytes, bool carries_data, int parts)
+    : model_(model), world_(std::make_shared<World>()), carries_data_(carries_data) {
   if (model.topology.kind() == Topology::Kind::torus && model.topology.per_node() != 1) {
     throw Error(Status::unsupported, "the simulated network has one rank on each node, not " + model.topology.text());
   }
+  World& world = *world_;
+  world.arena_bytes = round_up(arena_bytes, kLineBytes);
+  world.parts = parts;
+  world.stripe = std::clamp(model.topology.ranks() / parts, 1, kStripe);
+  for (std::vector<Mail>& mails : world.mails) mails.resize(index(parts) * index(parts));
   const std::size_t ranks = index(model.topology.ranks());
-  const std::size_t bytes = ranks * arena_bytes_ + kLineBytes;
+  const std::size_t bytes = ranks * world.arena_bytes + kLineBytes;
   // Most slots are never touched and then take no memory.
   void* const memory =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -52,19 +57,27 @@ Network::Network(const NetworkModel& model, std::size_t arena_bytes, bool carrie
     throw Error(Status::no_resource, "cannot map " + std::to_string(bytes) + " bytes of staging for " +
                                          std::to_string(ranks) + " ranks; shorter segments or fewer slots take less");
   }
-  memory_ = {memory, Unmap{bytes}};
+  world.memory = {memory, Unmap{bytes}};
   // Words of thousands of ranks are far apart. If large pages are refused, the simulation is only slower.
-  const std::uintptr_t begin = round_up(reinterpret_cast<std::uintptr_t>(memory_.get()), kLargePageBytes);
-  const std::uintptr_t end =
-      (reinterpret_cast<std::uintptr_t>(memory_.get()) + bytes) / kLargePageBytes * kLargePageBytes;
+  const std::uintptr_t mapped = reinterpret_cast<std::uintptr_t>(memory);
+  const std::uintptr_t begin = round_up(mapped, kLargePageBytes);
+  const std::uintptr_t end = (mapped + bytes) / kLargePageBytes * kLargePageBytes;
   if (!carries_data && begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-  arenas_ = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(memory_.get()), kLineBytes));
+  world.arenas = reinterpret_cast<std::byte*>(round_up(mapped, kLineBytes));
   alpha_ = in_ticks(model.alpha_us);
   overhead_ = in_ticks(model.overhead_us);
-  ranks_.resize(ranks);
+  world.ranks.resize(ranks);
   add_links();
   if (model.sharing) share_links();
 }
+
+Network::Network(const Network& first, int part)
+    : model_(first.model_),
+      world_(first.world_),
+      part_(part),
+      carries_data_(first.carries_data_),
+      alpha_(first.alpha_),
+      overhead_(first.overhead_) {}
 
 Time Network::in_ticks(double us) const noexcept {
   return static_cast<Time>(std::llround(us * kPicosecondsPerMicrosecond));
@@ -119,6 +132,21 @@ Status Network::put_word(int from, int peer, std::uint64_t offset, std::uint64_t
     change(peer, offset, value);
     return Status::ok;
   }
+  send_word(std::max(rank(from).clock, now_) + alpha_ + way_latency(from, peer), {peer, true, offset, value});
+  return Status::ok;
+}
+
+void Network::send_word(Time time, const Word& word) noexcept {
+  if (const int part = part_of(word.peer); part != part_) {
+    Mail& letters = mail(world_->filling, part_, part);
+    letters.letters.push_back({time, word});
+    letters.soonest = std::min(letters.soonest, time);
+    return;
+  }
+  add_word(time, word);
+}
+
+void Network::add_word(Time time, const Word& word) noexcept {
   std::uint32_t number = 0;
   if (free_words_.empty()) {
     number = static_cast<std::uint32_t>(words_.size());
@@ -127,9 +155,25 @@ Status Network::put_word(int from, int peer, std::uint64_t offset, std::uint64_t
     number = free_words_.back();
     free_words_.pop_back();
   }
-  words_[number] = {peer, offset, value};
-  schedule(std::max(rank(from).clock, now_) + alpha_ + way_latency(from, peer), Kind::word, number);
-  return Status::ok;
+  words_[number] = word;
+  schedule(time, Kind::word, number);
+}
+
+void Network::take_mail() noexcept {
+  for (int from = 0; from < world_->parts; ++from) {
+    Mail& letters = mail(1 - world_->filling, from, part_);
+    for (const Letter& letter : letters.letters) add_word(letter.time, letter.word);
+    letters.letters.clear();
+    letters.soonest = kNever;
+  }
+}
+
+Time Network::next_time() noexcept {
+  Time soonest = agenda_.empty() ? kNever : agenda_.time();
+  for (int from = 0; from < world_->parts; ++from) {
+    soonest = std::min(soonest, mail(world_->filling, from, part_).soonest);
+  }
+  return soonest;
 }
 
 void Network::wait_for_engine(std::uint32_t message) noexcept {
@@ -150,7 +194,7 @@ std::size_t Network::find_queue(const Rank& sender, Time& earliest) const noexce
   std::size_t best = sender.active.size();
   for (std::size_t i = 0; i < sender.active.size(); ++i) {
     const std::uint32_t queue = sender.active[i];
-    const Resource& first = resources_[sender.waiting[queue].first_resource];
+    const Resource& first = world_->resources[sender.waiting[queue].first_resource];
     Time free_at = std::max(first.free_at, first.fed_until);
     if (!model_.engine_rates.empty()) {
       free_at = std::max(free_at, sender.engine_free_at[queue % queues_per_way()]);
@@ -220,15 +264,15 @@ void Network::note_use(const Message& message, std::size_t engine, Time begin, T
 void Network::move_head(std::uint32_t number, std::size_t engine) noexcept {
   Message& message = messages_[number];
   while (message.next_hop != message.last_hop) {
-    const Hop hop = hops_[message.next_hop++];
+    const Hop hop = world_->hops[message.next_hop++];
     const Time length = transfer(message.put.bytes, hop.link);
-    Resource& resource = resources_[hop.resource];
+    Resource& resource = world_->resources[hop.resource];
     const Time start = std::max(now_, resource.free_at);
-    const bool is_port = hop.resource >= link_bytes_.size();
+    const bool is_port = hop.resource >= world_->link_bytes.size();
     const Time head = start + (is_port ? 0 : latency(hop.link));
     resource.free_at = start + length;
     message.tail = std::max(start + length, message.tail) + (head - start);
-    if (!is_port) link_bytes_[hop.resource] += message.put.bytes;
+    if (!is_port) world_->link_bytes[hop.resource] += message.put.bytes;
     if (engine != kNoEngine) {
       const Time fed = start + feeding(length, engine);
       resource.fed_until = start + length + overhead_;
@@ -238,7 +282,10 @@ void Network::move_head(std::uint32_t number, std::size_t engine) noexcept {
       engine = kNoEngine;
     }
     if (message.next_hop == message.last_hop) {
-      schedule(message.tail + late(), Kind::arrival, number);
+      const Time arrival = message.tail + late();
+      schedule(arrival, Kind::arrival, number);
+      const Put& put = message.put;
+      if (part_of(put.peer) != part_) send_word(arrival, {put.peer, false, put.signal_offset, put.signal});
     } else if (head > now_) {
       schedule(head, Kind::head, number);
       return;
@@ -250,14 +297,19 @@ void Network::arrive(std::uint32_t number, std::vector<int>& woken) noexcept {
   Message& message = messages_[number];
   const Put& put = message.put;
   if (carries_data_ && put.bytes != 0) std::memcpy(arena(put.peer) + put.target_offset, put.source, put.bytes);
-  change(put.peer, put.signal_offset, put.signal);
-  note_moved(rank(put.peer));
-  wake(put.peer, woken);
+  if (part_of(put.peer) == part_) show({put.peer, false, put.signal_offset, put.signal}, woken);
   message.hold.let_go();
   // A rank that waits only for its last put has to be asked once more.
   Rank& sender = rank(message.from);
   if (--sender.under_way == 0 && (sender.reader == nullptr || sender.reader->has_run_all())) wake(message.from, woken);
   free_messages_.push_back(number);
+}
+
+void Network::show(const Word& word, std::vector<int>& woken) noexcept {
+  change(word.peer, word.offset, word.value);
+  Rank& peer = rank(word.peer);
+  if (!word.is_credit) note_moved(peer);
+  if (!word.is_credit || peer.wakes_by_words) wake(word.peer, woken);
 }
 
 void Network::change(int number, std::uint64_t offset, std::uint64_t value) noexcept {
@@ -284,13 +336,10 @@ void Network::happen(const Event& event, std::vector<int>& woken) noexcept {
     case Kind::arrival:
       arrive(event.index, woken);
       break;
-    case Kind::word: {
-      const Word& word = words_[event.index];
-      change(word.peer, word.offset, word.value);
-      if (rank(word.peer).wakes_by_words) wake(word.peer, woken);
+    case Kind::word:
+      show(words_[event.index], woken);
       free_words_.push_back(event.index);
       break;
-    }
     case Kind::flow:
       end_flow(event.index);
       break;
@@ -303,11 +352,11 @@ void Network::happen(const Event& event, std::vector<int>& woken) noexcept {
   }
 }
 
-bool Network::next_instant(std::vector<int>& woken) noexcept {
+bool Network::next_instant(std::vector<int>& woken, Time end) noexcept {
   for (const int number : woken) rank(number).is_woken = false;
   woken.clear();
   if (!is_settled_) settle_flows();
-  if (agenda_.empty()) return false;
+  if (agenda_.empty() || agenda_.time() >= end) return false;
   now_ = agenda_.time();
   // These events may make more events of this instant, which come after.
   while (!agenda_.empty() && agenda_.time() == now_) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A network on virtual time: engines, directed links and messages in flight, moved from one instant to the next.
+// The ranks of a large network are divided into parts, whose events different threads handle.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +22,10 @@
 #include "transports/simulated/agenda.hpp"
 
 namespace torii::simulated {
+
+/// So many ranks in a row, or fewer, belong to one part: neighbours mostly to the same one, and of each wave that moves
+/// through the network each part has a share.
+inline constexpr int kStripe = 1024;
 
 inline constexpr double kPicosecondsPerMicrosecond = 1e6;
 inline constexpr Time kPicosecondsPerNanosecond = 1000;
@@ -71,14 +77,22 @@ double uniform(std::uint64_t seed, std::uint64_t index) noexcept;
 /// moves over all links of its way at the rate that network_model.hpp gives; rates change whenever a message starts or
 /// ends. Words (credits) take `alpha`, on a tree also the latencies of their way, and neither engine nor link: they are
 /// 8 bytes beside segments of kilobytes.
+///
+/// An object moves one part of the network; all functions that name a rank are for its own ranks. What a rank sends
+/// changes nothing in another part before `alpha`, so all parts can move on by windows of that length at once.
 class Network {
  public:
   /// `arena_bytes` of zeroed memory for each rank, taken on first touch. `carries_data`: payloads are copied.
-  Network(const NetworkModel& model, std::size_t arena_bytes, bool carries_data);
+  /// Part 0 of `parts`. With several parts alpha is not 0, each way is one link, no payload is copied, and there are
+  /// neither ports, jitter nor `sharing`.
+  Network(const NetworkModel& model, std::size_t arena_bytes, bool carries_data, int parts = 1);
+  /// Another part of the same network.
+  Network(const Network& first, int part);
 
-  std::byte* arena(int rank) noexcept { return arenas_ + static_cast<std::size_t>(rank) * arena_bytes_; }
-  std::size_t arena_bytes() const noexcept { return arena_bytes_; }
+  std::byte* arena(int rank) noexcept { return world_->arenas + static_cast<std::size_t>(rank) * world_->arena_bytes; }
+  std::size_t arena_bytes() const noexcept { return world_->arena_bytes; }
   const NetworkModel& model() const noexcept { return model_; }
+  int part_of(int rank) const noexcept { return world_->part_of(rank); }
 
   /// Puts of `from` to `peer` whose signal is from `begin` up to `end` take the way that append_route() gives for
   /// `turn` and `ties`. All ways are added before the first put.
@@ -87,7 +101,7 @@ class Network {
   /// `put.engine` counts only with engine_rates.
   Status put(int from, const Put& put) noexcept;
   Status put_word(int from, int peer, std::uint64_t offset, std::uint64_t value) noexcept;
-  bool drained(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)].under_way == 0; }
+  bool drained(int rank) const noexcept { return world_->ranks[static_cast<std::size_t>(rank)].under_way == 0; }
 
   /// Asks `rank` again at `time`.
   void wake_at(int rank, Time time) noexcept;
@@ -97,15 +111,22 @@ class Network {
   void wake_by_words(int number, bool wakes) noexcept { rank(number).wakes_by_words = wakes; }
   /// Tells this execution of every word that changes in the arena of `rank`.
   void tell(int number, ModelledExecution& execution) noexcept { rank(number).reader = &execution; }
-  bool is_computing(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)].clock > now_; }
+  bool is_computing(int rank) const noexcept { return world_->ranks[static_cast<std::size_t>(rank)].clock > now_; }
 
   /// After the last add_way().
   void gather_in_large_pages() const noexcept;
   /// Asks for the memory that puts of `rank` will touch shortly, in the steps of ModelledExecution::fetch_ahead().
   void fetch_ahead(int rank, std::size_t step) const noexcept;
-  /// Moves on to the next instant at which something happens, and lists the ranks for which something arrived. False if
-  /// nothing is in flight any more.
-  bool next_instant(std::vector<int>& woken) noexcept;
+  /// Moves on to the next instant before `end` at which something happens, and lists the ranks for which something
+  /// arrived. False if there is none.
+  bool next_instant(std::vector<int>& woken, Time end = std::numeric_limits<Time>::max()) noexcept;
+  /// The time of the next instant, with what other parts have sent in this window; the greatest time if nothing is in
+  /// flight any more.
+  Time next_time() noexcept;
+  /// Between two windows, for all parts at once: the mail of this one is read in the next one.
+  void turn_mail() noexcept { world_->filling = 1 - world_->filling; }
+  /// At the beginning of a window: takes in the mail of the window before.
+  void take_mail() noexcept;
   Time now() const noexcept { return now_; }
   Time in_ticks(double us) const noexcept;
   std::uint64_t messages() const noexcept { return messages_sent_; }
@@ -118,7 +139,7 @@ class Network {
   std::vector<Time> take_progress(int number) noexcept { return std::move(rank(number).progress); }
 
   /// Bytes that each link has carried, by LinkId; both directions of a half-duplex link together, as direction 0.
-  std::span<const std::uint64_t> link_bytes() const noexcept { return link_bytes_; }
+  std::span<const std::uint64_t> link_bytes() const noexcept { return world_->link_bytes; }
   /// From now on the engines of this rank are recorded.
   void watch(int rank) noexcept { watched_ = rank; }
   const std::vector<EngineUse>& uses() const noexcept { return uses_; }
@@ -183,6 +204,7 @@ class Network {
   };
   struct Word {
     int peer;
+    bool is_credit;  ///< otherwise the signal of a message from another part
     std::uint64_t offset;
     std::uint64_t value;
   };
@@ -203,7 +225,44 @@ class Network {
     std::vector<Time> progress;
   };
 
-  Rank& rank(int number) noexcept { return ranks_[static_cast<std::size_t>(number)]; }
+  /// A word that a rank has sent to another part.
+  struct Letter {
+    Time time;
+    Word word;
+  };
+  /// The letters of one part to another in one window.
+  struct Mail {
+    std::vector<Letter> letters;
+    Time soonest = std::numeric_limits<Time>::max();
+  };
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(void* memory) const;
+  };
+  /// Common to all parts. Each rank belongs to one part, and so does each link of its ways.
+  struct World {
+    std::size_t arena_bytes = 0;
+    std::unique_ptr<void, Unmap> memory;
+    std::byte* arenas = nullptr;
+    std::vector<Rank> ranks;
+    std::vector<Hop> hops;           ///< of all ways
+    std::vector<double> link_ticks;  ///< per byte, by LinkId; empty if all are equal
+    std::vector<Time> latencies;     ///< by LinkId; empty if there are none
+    std::map<std::pair<int, int>, Time> way_latencies;
+    std::vector<Resource> resources;  ///< links by LinkId, then, with ports, each rank's way out and way in
+    std::vector<std::uint64_t> link_bytes;
+    int parts = 1;
+    int stripe = 1;                          ///< so many ranks in a row belong to one part
+    int filling = 0;                         ///< the mail of this window; the other is that of the window before
+    std::array<std::vector<Mail>, 2> mails;  ///< sender's part x parts + receiver's part
+
+    int part_of(int rank) const noexcept { return rank / stripe % parts; }
+  };
+
+  Rank& rank(int number) noexcept { return world_->ranks[static_cast<std::size_t>(number)]; }
+  Mail& mail(int window, int from, int to) noexcept {
+    return world_->mails[static_cast<std::size_t>(window)][static_cast<std::size_t>(from * world_->parts + to)];
+  }
   void schedule(Time time, Kind kind, std::uint32_t index) noexcept;
   void happen(const Event& event, std::vector<int>& woken) noexcept;
   void wake(int number, std::vector<int>& woken) noexcept;
@@ -216,6 +275,9 @@ class Network {
   void note_moved(Rank& one) noexcept {
     if (one.messages_per_segment != 0 && ++one.moved % one.messages_per_segment == 0) one.progress.push_back(now_);
   }
+  void send_word(Time time, const Word& word) noexcept;
+  void add_word(Time time, const Word& word) noexcept;
+  void show(const Word& word, std::vector<int>& woken) noexcept;
   void wait_for_engine(std::uint32_t message) noexcept;
   void use_engines(int number) noexcept;
   std::uint32_t queues_per_way() const noexcept {
@@ -227,7 +289,7 @@ class Network {
   void note_use(const Message& message, std::size_t engine, Time begin, Time end) noexcept;
   Time transfer(std::size_t bytes, std::uint32_t link) const noexcept;
   Time feeding(Time transfer, std::size_t engine) const noexcept;
-  Time latency(std::uint32_t link) const noexcept { return latencies_.empty() ? 0 : latencies_[link]; }
+  Time latency(std::uint32_t link) const noexcept { return world_->latencies.empty() ? 0 : world_->latencies[link]; }
   Time late() const noexcept;
   Time way_latency(int from, int peer) noexcept;
   void add_links();
@@ -238,27 +300,15 @@ class Network {
   void end_flow(std::uint32_t flow) noexcept;
 
   NetworkModel model_;
-  std::size_t arena_bytes_;
+  std::shared_ptr<World> world_;
+  int part_ = 0;
   bool carries_data_;
-  struct Unmap {
-    std::size_t bytes;
-    void operator()(void* memory) const;
-  };
-  std::unique_ptr<void, Unmap> memory_;
-  std::byte* arenas_ = nullptr;
   Time alpha_ = 0;
   Time overhead_ = 0;
   Time now_ = 0;
   std::uint64_t order_ = 0;
   std::uint64_t messages_sent_ = 0;
   std::uint64_t words_sent_ = 0;
-  std::vector<Rank> ranks_;
-  std::vector<Hop> hops_;           ///< of all ways
-  std::vector<double> link_ticks_;  ///< per byte, by LinkId; empty if all are equal
-  std::vector<Time> latencies_;     ///< by LinkId; empty if there are none
-  std::map<std::pair<int, int>, Time> way_latencies_;
-  std::vector<Resource> resources_;  ///< links by LinkId, then, with ports, each rank's way out and way in
-  std::vector<std::uint64_t> link_bytes_;
   Agenda<Event> agenda_;
   std::vector<Event> due_;  ///< of this instant
   std::vector<Message> messages_;

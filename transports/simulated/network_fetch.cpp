@@ -44,24 +44,24 @@ void Network::fetch_arrival(const Message& message, std::size_t step) const noex
     fetch(message);
     return;
   }
-  fetch_change(message.put.peer, message.put.signal_offset, step);
-  const Rank& sender = ranks_[index(message.from)];
+  if (part_of(message.put.peer) == part_) fetch_change(message.put.peer, message.put.signal_offset, step);
+  const Rank& sender = world_->ranks[index(message.from)];
   if (step == 1) __builtin_prefetch(&sender);
   if (step == 2) __builtin_prefetch(message.put.owner);
 }
 
 void Network::fetch_change(int number, std::uint64_t offset, std::size_t step) const noexcept {
-  const Rank& one = ranks_[index(number)];
+  const Rank& one = world_->ranks[index(number)];
   if (step == 1) {
     __builtin_prefetch(&one);
-    __builtin_prefetch(arenas_ + index(number) * arena_bytes_ + offset);
+    __builtin_prefetch(world_->arenas + index(number) * world_->arena_bytes + offset);
   } else if (one.reader != nullptr) {
     one.reader->lanes().watch().fetch_ahead(step == 2 ? 0 : 1);
   }
 }
 
 void Network::fetch_queues(int number, std::size_t step) const noexcept {
-  const Rank& one = ranks_[index(number)];
+  const Rank& one = world_->ranks[index(number)];
   if (step == 1) {
     fetch(one);
     return;
@@ -70,7 +70,7 @@ void Network::fetch_queues(int number, std::size_t step) const noexcept {
     if (step == 2) {
       fetch(queue);
     } else {
-      __builtin_prefetch(&resources_[queue.first_resource]);
+      __builtin_prefetch(&world_->resources[queue.first_resource]);
       __builtin_prefetch(queue.puts.data());
     }
   }
@@ -80,16 +80,16 @@ void Network::fetch_queues(int number, std::size_t step) const noexcept {
 void Network::fetch_ahead(int number, std::size_t step) const noexcept {
   if (step < 3) fetch_queues(number, step + 1);
   if (step != 1) return;
-  for (const Way& way : ranks_[index(number)].ways) fetch(way);
+  for (const Way& way : world_->ranks[index(number)].ways) fetch(way);
 }
 
 void Network::gather_in_large_pages() const noexcept {
   const auto gather = [](const auto& elements) {
     simulated::gather_in_large_pages(elements.data(), elements.data() + elements.size());
   };
-  gather(ranks_);
-  gather(resources_);
-  gather(hops_);
+  gather(world_->ranks);
+  gather(world_->resources);
+  gather(world_->hops);
 }
 
 }  // namespace torii::simulated

@@ -27,24 +27,24 @@ void append_network_route(const Topology& topology, int from, int to, int turn, 
 
 void Network::add_links() {
   const std::size_t links = index(network_link_numbers(model_.topology));
-  link_bytes_.resize(links);
-  resources_.resize(links + (model_.ports ? 2 * ranks_.size() : 0));
+  world_->link_bytes.resize(links);
+  world_->resources.resize(links + (model_.ports ? 2 * world_->ranks.size() : 0));
   const TreeTopology* const tree = model_.topology.tree();
   if (tree == nullptr) return;
   for (const TreeLink& link : tree->links()) {
     for (const std::size_t direction : {0U, 1U}) {
-      link_ticks_.push_back(1e12 / static_cast<double>(link.bandwidth[direction]));
-      latencies_.push_back(1000 * link.latency_ns[direction]);
+      world_->link_ticks.push_back(1e12 / static_cast<double>(link.bandwidth[direction]));
+      world_->latencies.push_back(1000 * link.latency_ns[direction]);
     }
   }
 }
 
 Time Network::transfer(std::size_t bytes, std::uint32_t link) const noexcept {
   // 1 GB/s is a byte per 1000 ps.
-  if (link_ticks_.empty()) {
+  if (world_->link_ticks.empty()) {
     return static_cast<Time>(std::llround(static_cast<double>(bytes) * 1000.0 / model_.bandwidth_GBps));
   }
-  return static_cast<Time>(std::llround(static_cast<double>(bytes) * link_ticks_[link]));
+  return static_cast<Time>(std::llround(static_cast<double>(bytes) * world_->link_ticks[link]));
 }
 
 /// The time that an engine takes to move what a link of the same way moves in `transfer`.
@@ -56,43 +56,44 @@ Time Network::feeding(Time transfer, std::size_t engine) const noexcept {
 void Network::add_way(int from, int peer, std::uint64_t begin, std::uint64_t end, int turn, const Ties& ties) {
   std::vector<LinkId> links;
   append_network_route(model_.topology, from, peer, turn, links, ties);
-  const auto ports = static_cast<std::uint32_t>(link_bytes_.size());
+  const auto ports = static_cast<std::uint32_t>(world_->link_bytes.size());
   Way way;
   way.peer = peer;
   way.begin = begin;
   way.end = end;
-  way.first = static_cast<std::uint32_t>(hops_.size());
+  way.first = static_cast<std::uint32_t>(world_->hops.size());
   if (model_.ports) {
-    hops_.push_back({ports + 2 * static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(links.front())});
+    world_->hops.push_back({ports + 2 * static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(links.front())});
   }
   for (const LinkId link : links) {
     const auto number = static_cast<std::uint32_t>(link);
     const TreeTopology* const tree = model_.topology.tree();
     const bool is_half = tree != nullptr && tree->links()[number / 2].half_duplex;
-    hops_.push_back({is_half ? number / 2 * 2 : number, number});
+    world_->hops.push_back({is_half ? number / 2 * 2 : number, number});
     way.latency += latency(number);
   }
   if (model_.ports) {
-    hops_.push_back({ports + 2 * static_cast<std::uint32_t>(peer) + 1, static_cast<std::uint32_t>(links.back())});
+    world_->hops.push_back(
+        {ports + 2 * static_cast<std::uint32_t>(peer) + 1, static_cast<std::uint32_t>(links.back())});
   }
-  way.count = static_cast<std::uint32_t>(hops_.size()) - way.first;
+  way.count = static_cast<std::uint32_t>(world_->hops.size()) - way.first;
   std::vector<Way>& ways = rank(from).ways;
   const auto place = std::ranges::upper_bound(ways, std::pair(peer, begin), {},
                                               [](const Way& one) { return std::pair(one.peer, one.begin); });
   std::vector<Queue>& waiting = rank(from).waiting;
   waiting.insert(waiting.begin() + (place - ways.begin()) * static_cast<std::ptrdiff_t>(queues_per_way()),
-                 queues_per_way(), Queue{hops_[way.first].resource, {}});
+                 queues_per_way(), Queue{world_->hops[way.first].resource, {}});
   ways.insert(place, way);
 }
 
 /// Of all links from one rank to another, looked up once for each pair.
 Time Network::way_latency(int from, int peer) noexcept {
-  if (latencies_.empty()) return 0;
-  const auto [found, is_new] = way_latencies_.try_emplace(std::pair(from, peer), 0);
+  if (world_->latencies.empty()) return 0;
+  const auto [found, is_new] = world_->way_latencies.try_emplace(std::pair(from, peer), 0);
   if (is_new) {
     std::vector<LinkId> links;
     append_network_route(model_.topology, from, peer, 0, links);
-    for (const LinkId link : links) found->second += latencies_[index(link)];
+    for (const LinkId link : links) found->second += world_->latencies[index(link)];
   }
   return found->second;
 }

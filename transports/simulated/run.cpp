@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event loop: asks each rank for which something has arrived to continue.
+// The event loop: asks each rank for which something has arrived to continue. Threads do so for parts of the network.
 #include "transports/simulated/run.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include "runtime/base/status.hpp"
 #include "runtime/execution/words.hpp"
 #include "transports/simulated/large_pages.hpp"
+#include "transports/simulated/parts.hpp"
 #include "transports/simulated/simulated.hpp"
+#include "transports/simulated/windows.hpp"
 
 namespace torii::simulated {
 namespace {
@@ -113,52 +117,101 @@ bool has_room_for_lists(const Call& call) {
   return steps <= kListedStepsMost;
 }
 
+/// One part of the network and the progress of its ranks. In a window of time one thread handles it.
+struct Part {
+  explicit Part(const Call& call, int parts)
+      : network(call.network, staging_bytes(call), call.fill != nullptr, parts) {}
+  Part(const Part& first, int number) : network(first.network, number) {}
+
+  Network network;
+  std::vector<int> woken;
+  int left = 0;     ///< ranks that are not done
+  Time end = 0;     ///< when the last one that is was done
+  int failed = -1;  ///< a rank that has put what belongs to no stream
+};
+
 class Run {
  public:
-  Run(const Call& call, const CallShape& shape)
-      : call_(call),
-        shape_(shape),
-        network_(call.network, staging_bytes(call), call.fill != nullptr),
-        members_(call.plans.size()) {
+  Run(const Call& call, const CallShape& shape) : call_(call), shape_(shape), members_(call.plans.size()) {
+    const int parts = parts_of(call);
+    parts_.reserve(index(parts));
+    parts_.emplace_back(call, parts);
+    for (int part = 1; part < parts; ++part) parts_.emplace_back(parts_.front(), part);
     install_all();
-    network_.watch(call.watched);
+    for (Part& part : parts_) part.network.watch(call.watched);
     for (int rank = 0; rank < ranks(); ++rank) start(rank);
     if (ranks() >= kRanksInLargePages) {
-      network_.gather_in_large_pages();
+      parts_.front().network.gather_in_large_pages();
       simulated::gather_in_large_pages(members_.data(), members_.data() + members_.size());
       gather_heap_in_large_pages();
     }
   }
 
   Outcome finish() {
-    std::vector<int> woken;
-    while (left_ > 0 && network_.next_instant(woken)) {
-      for (std::size_t at = 0; at < woken.size(); ++at) {
-        fetch_ahead(woken, at);
-        advance(woken[at]);
-      }
+    const int parts = static_cast<int>(parts_.size());
+    const int threads = std::min(parts, static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)));
+    if (open_window()) {
+      run_windows(
+          parts, threads, [this](int part) { run_window(parts_[index(part)]); }, [this] { return open_window(); });
     }
-    if (left_ > 0) report_stall();
+    for (const Part& part : parts_) {
+      if (part.failed < 0) continue;
+      throw Error(Status::internal, "rank " + std::to_string(part.failed) + " put what belongs to no stream");
+    }
+    if (left() > 0) report_stall();
     Outcome outcome;
-    outcome.time = end_;
-    outcome.messages = network_.messages();
-    outcome.credits = network_.words();
+    for (const Part& part : parts_) {
+      const Network& network = part.network;
+      outcome.time = std::max(outcome.time, part.end);
+      outcome.messages += network.messages();
+      outcome.credits += network.words();
+      outcome.uses.insert(outcome.uses.end(), network.uses().begin(), network.uses().end());
+    }
     outcome.lists = lists_;
-    outcome.link_bytes.assign(network_.link_bytes().begin(), network_.link_bytes().end());
-    outcome.uses = network_.uses();
+    Network& network = parts_.front().network;
+    outcome.link_bytes.assign(network.link_bytes().begin(), network.link_bytes().end());
     outcome.messages_per_segment = messages_per_segment_;
     outcome.link_messages = std::move(link_messages_);
-    for (int rank = 0; rank < ranks(); ++rank) outcome.progress.push_back(network_.take_progress(rank));
+    for (int rank = 0; rank < ranks(); ++rank) outcome.progress.push_back(network.take_progress(rank));
     for (std::optional<Member>& member : members_) outcome.results.push_back(std::move(member->result));
     return outcome;
   }
 
  private:
   int ranks() const { return static_cast<int>(call_.plans.size()); }
+  Part& part_of(int rank) { return parts_[index(parts_.front().network.part_of(rank))]; }
+  int left() const {
+    return std::accumulate(parts_.begin(), parts_.end(), 0, [](int sum, const Part& part) { return sum + part.left; });
+  }
+
+  /// Between windows. False if nothing is left to do, or something has failed.
+  bool open_window() noexcept {
+    Time begin = std::numeric_limits<Time>::max();
+    for (Part& part : parts_) {
+      if (part.failed >= 0) return false;
+      begin = std::min(begin, part.network.next_time());
+    }
+    if (left() == 0 || begin == std::numeric_limits<Time>::max()) return false;
+    window_end_ = parts_.size() == 1 ? std::numeric_limits<Time>::max()
+                                     : begin + parts_.front().network.in_ticks(call_.network.alpha_us);
+    parts_.front().network.turn_mail();
+    return true;
+  }
+
+  void run_window(Part& part) noexcept {
+    part.network.take_mail();
+    while (part.network.next_instant(part.woken, window_end_)) {
+      for (std::size_t at = 0; at < part.woken.size(); ++at) {
+        fetch_ahead(part, at);
+        advance(part, part.woken[at]);
+      }
+    }
+  }
 
   void install_all() {
-    link_messages_.resize(network_.link_bytes().size());
-    for (int rank = 0; rank < ranks(); ++rank) members_[index(rank)].emplace(network_, lanes_, rank, call_);
+    link_messages_.resize(parts_.front().network.link_bytes().size());
+    for (int rank = 0; rank < ranks(); ++rank)
+      members_[index(rank)].emplace(part_of(rank).network, lanes_, rank, call_);
     Placement placement;
     placement.plan_of = [this](int rank) { return call_.plans[index(rank)]; };
     placement.staging_offsets.assign(call_.plans.size(), 0);
@@ -187,6 +240,7 @@ class Run {
 
   /// As the verifier counts them: the streams of one pair alternate if two ways are equally long.
   void add_ways(int rank, const InstalledPlan& plan) {
+    Network& network = part_of(rank).network;
     std::map<int, int> turns;
     std::vector<LinkId> route;
     std::uint64_t moved = 0;
@@ -195,7 +249,7 @@ class Run {
     }
     const auto add_way = [&](const SendRing& out, int turn, const Ties& ties) {
       const std::uint64_t begin = out.stream_offset();
-      network_.add_way(rank, out.peer(), begin, begin + plan.shape.stream_bytes, turn, ties);
+      network.add_way(rank, out.peer(), begin, begin + plan.shape.stream_bytes, turn, ties);
     };
     for (const InstalledOut& out : plan.out) {
       const int peer = out.ring.peer();
@@ -213,11 +267,13 @@ class Run {
     for (const ExchangePeer& peer : plan.exchange.peers) {
       if (peer.sends) add_way(peer.out.ring, 0, ties.empty() ? Ties{} : ties[index(peer.rank)]);
     }
-    network_.note_progress(rank, moved);
+    network.note_progress(rank, moved);
   }
 
   void start(int rank) {
     Member& member = *members_[index(rank)];
+    Part& part = part_of(rank);
+    ++part.left;
     CallBuffers buffers;
     if (!call_.blocks.empty()) buffers.blocks = &call_.blocks[index(rank)];
     if (call_.fill) {
@@ -238,9 +294,9 @@ class Run {
     member.plan.plan.lanes = {};
     member.plan.plan.in = member.plan.plan.out = {};
     // A pairwise exchange looks at its pools, whatever has changed.
-    if (!member.plan.plan.exchange.exists()) network_.tell(rank, member.execution);
+    if (!member.plan.plan.exchange.exists()) part.network.tell(rank, member.execution);
     const double late_us = call_.skew_us * uniform(~call_.network.seed, static_cast<std::uint64_t>(rank));
-    network_.wake_at(rank, network_.in_ticks(late_us));
+    part.network.wake_at(rank, part.network.in_ticks(late_us));
   }
 
   /// Of all operands of a rank, which are one behind the other.
@@ -251,29 +307,28 @@ class Run {
   }
 
   /// With thousands of ranks nothing of a rank is in a cache when its turn comes.
-  void fetch_ahead(const std::vector<int>& woken, std::size_t at) const {
+  void fetch_ahead(const Part& part, std::size_t at) const {
+    const std::vector<int>& woken = part.woken;
     constexpr std::size_t kApart = 3;  // ranks from one step to the next
     for (std::size_t step = 0; step <= Member::kFetchSteps; ++step) {
       const std::size_t ahead = at + (Member::kFetchSteps + 1 - step) * kApart;
       if (ahead >= woken.size()) continue;
-      network_.fetch_ahead(woken[ahead], step);
+      part.network.fetch_ahead(woken[ahead], step);
       members_[index(woken[ahead])]->fetch_ahead(step);
     }
   }
 
-  void advance(int rank) {
+  void advance(Part& part, int rank) noexcept {
     Member& member = *members_[index(rank)];
-    if (member.is_done || member.work.is_busy()) return;
+    if (member.is_done || part.failed >= 0 || member.work.is_busy()) return;
     const Progress progress = member.execution.advance();
-    if (member.execution.status() != Status::ok) {
-      throw Error(Status::internal, "rank " + std::to_string(rank) + " put what belongs to no stream");
-    }
+    if (member.execution.status() != Status::ok) part.failed = rank;
     const bool is_exchange = member.plan.plan.exchange.exists();  // its entries end with credits
-    network_.wake_by_words(rank, is_exchange || member.execution.waits_for_credit() || member.work.is_busy());
+    part.network.wake_by_words(rank, is_exchange || member.execution.waits_for_credit() || member.work.is_busy());
     if (progress != Progress::done) return;
     member.is_done = true;
-    end_ = network_.now();
-    --left_;
+    part.end = part.network.now();
+    --part.left;
   }
 
   [[noreturn]] void report_stall() {
@@ -281,7 +336,7 @@ class Run {
       const Member& member = *members_[index(rank)];
       if (member.is_done) continue;
       const Stall stall = member.execution.stall();
-      throw Error(Status::internal, std::to_string(left_) + " ranks wait for ever; rank " + std::to_string(rank) +
+      throw Error(Status::internal, std::to_string(left()) + " ranks wait for ever; rank " + std::to_string(rank) +
                                         " in '" + std::string(stall.label) + "', segment " +
                                         std::to_string(stall.segment) + ", for rank " + std::to_string(stall.peer));
     }
@@ -290,15 +345,14 @@ class Run {
 
   const Call& call_;
   const CallShape& shape_;
-  Network network_;
+  std::vector<Part> parts_;
   Lanes lanes_;  ///< of the plans of the members
   std::vector<std::optional<Member>> members_;
   std::uint64_t messages_per_segment_ = 0;
   std::vector<std::uint64_t> link_messages_;
   bool runs_lists_ = has_room_for_lists(call_);
   int lists_ = 0;
-  int left_ = static_cast<int>(call_.plans.size());
-  Time end_ = 0;
+  Time window_end_ = 0;
 };
 
 }  // namespace

@@ -26,7 +26,10 @@ struct Call {
   std::optional<double> reduce_GBps;   ///< operands of a step after its first, per second; none: no time
   double skew_us = 0;                  ///< ranks start within this time, by network.seed
   bool lists = true;                   ///< ranks run linear programs where a team would; false: lanes
-  int watched = -1;                    ///< the rank whose engines are recorded; -1: none
+  /// Parts of the network that threads move on at once; the outcome does not depend on them. 0: as many as pay. One if
+  /// ranks share links, or there is `fill`, jitter or no alpha.
+  int parts = 0;
+  int watched = -1;  ///< the rank whose engines are recorded; -1: none
   /// Writes the operand of `rank`, or its operands, one every shape.operand_stride_bytes. Without it nothing is folded
   /// or copied, and vectors take no memory.
   std::function<void(int rank, std::byte* operand)> fill;

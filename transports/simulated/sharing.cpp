@@ -15,9 +15,9 @@ constexpr Time kNever = std::numeric_limits<Time>::max();
 
 void Network::share_links() {
   // Bytes per picosecond; a port is as fast as the links of its node.
-  std::vector<double> bandwidths(resources_.size(), model_.bandwidth_GBps / 1000.0);
-  for (std::size_t link = 0; link < link_ticks_.size(); ++link) bandwidths[link] = 1 / link_ticks_[link];
-  const auto flows = ranks_.size() * static_cast<std::size_t>(model_.engines);
+  std::vector<double> bandwidths(world_->resources.size(), model_.bandwidth_GBps / 1000.0);
+  for (std::size_t link = 0; link < world_->link_ticks.size(); ++link) bandwidths[link] = 1 / world_->link_ticks[link];
+  const auto flows = world_->ranks.size() * static_cast<std::size_t>(model_.engines);
   flows_.resize(flows);
   sharing_.emplace(static_cast<int>(bandwidths.size()), static_cast<int>(flows), *model_.sharing, bandwidths);
 }
@@ -35,9 +35,9 @@ void Network::start_flow(std::uint32_t number, std::size_t engine) noexcept {
   flows_[place] = {number, true, static_cast<double>(message.put.bytes), 0, now_, now_, kNever};
   std::vector<LinkSharing::Use> uses;
   for (std::uint32_t at = message.next_hop; at != message.last_hop; ++at) {
-    const std::uint32_t resource = hops_[at].resource;
+    const std::uint32_t resource = world_->hops[at].resource;
     uses.push_back({static_cast<int>(resource), 1});
-    if (resource < link_bytes_.size()) link_bytes_[resource] += message.put.bytes;
+    if (resource < world_->link_bytes.size()) world_->link_bytes[resource] += message.put.bytes;
   }
   sender.engine_free_at[engine] = kNever;
   sharing_->start(static_cast<int>(place), uses);
