@@ -248,7 +248,7 @@ def gloo():
         line = [collective]
         for ranks in (2, 4):
             ratios = [row["ratio"] for row in rows if row["collective"] == collective and row["ranks"] == ranks]
-            line += [f"{min(ratios):.1f} to {max(ratios):.0f}" if ratios else ""]
+            line += [" to ".join(dict.fromkeys((us(min(ratios)), us(max(ratios))))) if ratios else ""]
         if any(line[1:]):
             lines.append(line)
     return [source(name) + ". Ratio from the least to the largest over all sizes:", ""] + table(
