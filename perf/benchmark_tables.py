@@ -248,7 +248,8 @@ def gloo():
         line = [collective]
         for ranks in (2, 4):
             ratios = [row["ratio"] for row in rows if row["collective"] == collective and row["ranks"] == ranks]
-            line += [" to ".join(dict.fromkeys((us(min(ratios)), us(max(ratios))))) if ratios else ""]
+            ends = [f"{end:.0f}" if end >= 100 else f"{end:.1f}" for end in (min(ratios), max(ratios))] if ratios else []
+            line += [" to ".join(dict.fromkeys(ends))]
         if any(line[1:]):
             lines.append(line)
     return [source(name) + ". Ratio from the least to the largest over all sizes:", ""] + table(
