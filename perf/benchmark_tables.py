@@ -248,7 +248,8 @@ def gloo():
         line = [collective]
         for ranks in (2, 4):
             ratios = [row["ratio"] for row in rows if row["collective"] == collective and row["ranks"] == ranks]
-            ends = [f"{end:.0f}" if end >= 100 else f"{end:.1f}" for end in (min(ratios), max(ratios))] if ratios else []
+            ends = (min(ratios), max(ratios)) if ratios else ()
+            ends = [f"{end:.0f}" if end >= 100 else f"{end:.1f}" for end in ends]
             line += [" to ".join(dict.fromkeys(ends))]
         if any(line[1:]):
             lines.append(line)
