@@ -22,6 +22,13 @@ macro(expect_version program)
   endif()
 endmacro()
 
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH tests_dir)
+cmake_path(GET tests_dir PARENT_PATH source_dir)
+file(STRINGS ${source_dir}/CITATION.cff cited REGEX "^version: ")
+if(NOT cited STREQUAL "version: ${VERSION}")
+  message(FATAL_ERROR "CITATION.cff has '${cited}'; VERSION has ${VERSION}")
+endif()
+
 file(REMOVE_RECURSE ${WORK_DIR})
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/first)
 # Nothing installed may depend on where it was installed first.
@@ -43,8 +50,6 @@ run(${CXX} -std=c++20 ${consumer_dir}/consumer.cpp -o ${WORK_DIR}/by_pkg_config 
 expect_version(${WORK_DIR}/by_pkg_config)
 
 # A project that adds the sources is configured, gets no target that it did not ask for, and finds the headers.
-cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH tests_dir)
-cmake_path(GET tests_dir PARENT_PATH source_dir)
 foreach(how IN ITEMS add_subdirectory FetchContent)
   set(tree ${WORK_DIR}/${how})
   run(${CMAKE_COMMAND} -S ${consumer_dir} -B ${tree} -G Ninja -DTORII_FROM=${how} -DTORII_SOURCE_DIR=${source_dir}

@@ -82,6 +82,11 @@ TEST(Dev, RefusesWhatItDoesNotKnow) {
   refuses({kDev, "quickly"}, "unknown command 'quickly'");
   refuses({kDev, "quick", "--full"}, "quick: unknown argument '--full'");
   refuses({kDev, "quick", "tests", "api"}, "quick: unknown argument 'tests api'");
+  refuses({kDev, "package", "--tried"}, "package: unknown argument '--tried'");
+  const fs::path packages = kRoot / "tests/packages";
+  refuses({packages / "fresh_root"}, "usage: tests/packages/fresh_root PACKAGES");
+  refuses({packages / "embedders", "--all"}, "usage: tests/packages/embedders PREFIX");
+  refuses({kRoot / "tests/abi/compare", "--all"}, "compare: unknown option --all");
 }
 
 TEST(Dev, TableOfQuickNamesWhatThereIs) {
