@@ -25,8 +25,8 @@ typedef struct torii_leaves torii_leaves;
  * on; torii_split deals them so. Ranks may have any number of leaves, also none; `first` is then not looked at.
  * TORII_INVALID_ARGUMENT on all ranks, with one text, if numbers differ, leaves are missing or two ranks have the same;
  * the team goes on. On an error *handle is NULL. Not in a group. The team is used as by a call, and by this thread
- * alone. The team keeps intervals, about 12 bytes for each rank and 64 for each subtree, and the operands that calls have
- * needed at once, until it is destroyed. The same intervals again take no memory. */
+ * alone. Until it is destroyed, the team keeps intervals, about 12 bytes for each rank and 64 for each subtree, and the
+ * memory of operands that calls have needed at once. The same intervals again take no memory. */
 TORII_API torii_status torii_leaves_create(torii_team* team, size_t leaves, size_t first, size_t count,
                                            torii_leaves** handle);
 /* Local, before or after the team is destroyed; no call that has not ended may use it. NULL is TORII_OK. */
