@@ -123,6 +123,10 @@ Status Operations::start(Request& request) noexcept {
   const bool has_leaves = request.call_plan != nullptr && request.arguments.leaves != nullptr;
   if (request.call_plan == nullptr || (has_leaves && !fold_leaves_of(request, status))) {
     ++request.starts_refused;
+    // Peers of a persistent operation wait at a place of its own, where no notice of a refused call reaches them.
+    if (request.call_plan != nullptr && request.channel >= 0) {
+      return in_flight_.fail(status, members_.rank(), last_error());
+    }
     note_refusal(calls_.count(), last_error());
     return status;
   }

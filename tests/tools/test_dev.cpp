@@ -25,14 +25,17 @@ std::string read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// The rows between the quotes of `readonly NAME='`.
-std::vector<std::pair<std::string, std::string>> rows_of(const std::string& name) {
-  const std::string text = read(kDev), begin = "readonly " + name + "='\n";
-  const size_t at = text.find(begin);
-  if (at == std::string::npos) return {};
-  std::istringstream table(text.substr(at + begin.size(), text.find("\n'", at) - at - begin.size()));
+/// The rows of tests/quick_areas.txt: a path and its tests.
+std::vector<std::pair<std::string, std::string>> rows_of_quick() {
+  std::istringstream table(read((kRoot / "tests/quick_areas.txt").string()));
   std::vector<std::pair<std::string, std::string>> rows;
-  for (std::string path, tests; table >> path >> tests;) rows.emplace_back(path, tests);
+  for (std::string line; std::getline(table, line);) {
+    if (line.starts_with('#')) continue;
+    std::istringstream words(line);
+    std::string path;
+    std::string tests;
+    if (words >> path >> tests) rows.emplace_back(path, tests);
+  }
   return rows;
 }
 
@@ -90,12 +93,12 @@ TEST(Dev, RefusesWhatItDoesNotKnow) {
 }
 
 TEST(Dev, TableOfQuickNamesWhatThereIs) {
-  const auto rows = rows_of("quick_areas");
+  const auto rows = rows_of_quick();
   const auto names = names_of_tests();
   ASSERT_GT(rows.size(), 20u);
   ASSERT_GT(names.size(), 50u);
   for (const auto& [prefix, tests] : rows) {
-    EXPECT_TRUE(leads_somewhere(prefix)) << "the table in ./dev names " << prefix << ", which does not exist";
+    EXPECT_TRUE(leads_somewhere(prefix)) << "tests/quick_areas.txt names " << prefix << ", which does not exist";
     // Alternatives at the top; those in parentheses are taken together.
     const std::regex alternative(R"((?:[^|(]|\([^)]*\))+)");
     for (std::sregex_iterator at(tests.begin(), tests.end(), alternative); at != std::sregex_iterator(); ++at) {
@@ -106,13 +109,13 @@ TEST(Dev, TableOfQuickNamesWhatThereIs) {
 
 /// A new folder of the library comes with a row of the table, or the table says less than it seems to.
 TEST(Dev, TableOfQuickHasTheTransportsAndTools) {
-  const auto rows = rows_of("quick_areas");
+  const auto rows = rows_of_quick();
   for (const char* parent : {"transports", "tools", "plugins"}) {
     for (const auto& entry : fs::directory_iterator(kRoot / parent)) {
       if (!entry.is_directory()) continue;
       const std::string prefix = std::string(parent) + "/" + entry.path().filename().string() + "/";
       EXPECT_TRUE(std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.first == prefix; }))
-          << prefix << " has no row in the table of ./dev quick";
+          << prefix << " has no row in tests/quick_areas.txt";
     }
   }
 }

@@ -252,9 +252,8 @@ Simulated simulate_call(const SimOptions& options) {
   const Question question = read_question(options);
   check_memory(options, question);
   const Clock::time_point begun = Clock::now();
-  const bool several_nodes = !options.topology.starts_with(kSyntheticNode);
-  const Selected selected =
-      select(TuneTable::built_in(), {.algorithm = options.algorithm}, question.request, question.bytes, several_nodes);
+  const Selected selected = select(TuneTable::built_in(), {.algorithm = options.algorithm}, question.request,
+                                   question.bytes, !options.topology.starts_with(kSyntheticNode));
   const Trial best = best_trial(options, question, selected);
   const double wall_s = seconds_since(begun) - best.planning_s;
   const PlanRequest& request = best.request;

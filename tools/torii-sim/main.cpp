@@ -22,12 +22,11 @@ namespace {
 
 void add_options(CLI::App& app, SimOptions& o) {
   app.add_option("--topology", o.topology,
-                 "torus:4x4x4, mesh:8x8, torus:4x4x2m, torus:4x4,ties, tree:FILE, node: one switch, or cores as "
-                 "hwloc describes them: \"hwloc:pack:2 l3:12 core:8\" (one rank each; assumed costs of caches)")
+                 "torus:4x4x4, mesh:8x8, torus:4x4x2m, torus:4x4,ties, tree:FILE, node: one switch, or "
+                 "hwloc:DESCRIPTION: a rank on each core, as in \"hwloc:pack:2 l3:12 core:8\"")
       ->required();
   app.add_option("--ranks", o.ranks, "ranks of --topology node");
-  app.add_option("--algorithm", o.algorithm,
-                 "of the catalogue, several with commas (default: auto, as the tune table says)");
+  app.add_option("--algorithm", o.algorithm, "of the catalogue, several with commas (default: auto)");
   app.add_option("--bytes", o.bytes, "vector length with K, M or G; of all blocks together (default: 1M)");
   app.add_option(
       "--segment", o.segment,

@@ -38,9 +38,9 @@ ExpressionPool& pool() {
 std::vector<Case> make_cases() {
   std::vector<Case> cases;
   for (const Topology& topology :
-       {Topology::node(2), Topology::node(5), Topology::node(8, 2), Topology::torus({3, 2, 2}), Topology::torus({3, 3, 3}),
-        Topology::torus({4, 3, 1}, {false, false, false}), Topology::torus({2, 2, 1}, {true, true, true}, 2, 2),
-        Topology::of_tree(sites_tree({2, 1}), "sites")}) {
+       {Topology::node(2), Topology::node(5), Topology::node(8, 2), Topology::torus({3, 2, 2}),
+        Topology::torus({3, 3, 3}), Topology::torus({4, 3, 1}, {false, false, false}),
+        Topology::torus({2, 2, 1}, {true, true, true}, 2, 2), Topology::of_tree(sites_tree({2, 1}), "sites")}) {
     for (const Tuning& tuning : {Tuning{4096, 4, 2, false}, Tuning{4096, 4, 4, true}}) {
       for (const PlanRequest& request : requests_on(topology, tuning)) {
         if (request.wide_wire) continue;

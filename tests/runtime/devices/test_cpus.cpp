@@ -72,9 +72,10 @@ TEST_F(PlantedNodes, NoHomeWithoutAChoice) {
 
 TEST_F(PlantedNodes, TheLastCacheIsShared) {
   const auto plant_cache = [this](int cpu, int index, int level, const std::string& cpus) {
-    const std::string folder = "../cpu/cpu" + std::to_string(cpu) + "/cache/index" + std::to_string(index) + "/";
-    plant(folder + "level", std::to_string(level));
-    plant(folder + "shared_cpu_list", cpus);
+    const std::filesystem::path cpus_folder = std::filesystem::path("..") / "cpu" / ("cpu" + std::to_string(cpu));
+    const std::filesystem::path folder = cpus_folder / "cache" / ("index" + std::to_string(index));
+    plant(folder / "level", std::to_string(level));
+    plant(folder / "shared_cpu_list", cpus);
   };
   plant("online", "0");
   for (const int cpu : {4, 5}) {
