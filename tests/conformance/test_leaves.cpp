@@ -131,10 +131,16 @@ class LeavesWith : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LeavesWith, HaveTheSameSum) { check_on(leaf_team(4, GetParam()), kLeaves, 2, {7, 20'011}); }
 
-INSTANTIATE_TEST_SUITE_P(Settings, LeavesWith,
-                         ::testing::Values("ENGINES=1\nISA=reference", "ENGINES=3\nISA=sse4\nSEGMENT=4K", "ISA=avx2",
-                                           "SEGMENT=64K\nWAIT=sleep", "SLOTS=1\nWINDOW=1", "DETERMINISM=canonical",
-                                           "WIRE=f32", "NODE=one\nHELPERS=1"));
+/// Each instruction set of this build and machine, and other settings that no bit depends on.
+std::vector<std::string> all_settings() {
+  std::vector<std::string> all = {"ENGINES=1",          "ENGINES=3\nSEGMENT=4K", "SEGMENT=64K\nWAIT=sleep",
+                                  "SLOTS=1\nWINDOW=1",  "DETERMINISM=canonical", "WIRE=f32",
+                                  "NODE=one\nHELPERS=1"};
+  for (const kernels::Isa isa : kernels::available_isas()) all.push_back("ISA=" + std::string(kernels::name(isa)));
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, LeavesWith, ::testing::ValuesIn(all_settings()));
 
 class LeavesOver : public ::testing::TestWithParam<std::string> {};
 
