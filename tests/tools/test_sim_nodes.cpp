@@ -7,17 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/process.hpp"
+#include "tests/tools/sim_program.hpp"
 
 namespace torii::tests {
 namespace {
 
 using nlohmann::json;
-
-Outcome torii_sim(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), std::string(TORII_TEST_BIN_DIR) + "/torii-sim");
-  return run(arguments);
-}
 
 /// The rows of a call by several algorithms.
 std::vector<json> rows_of(const std::string& collective, const std::string& topology, const std::string& algorithms,

@@ -12,17 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/process.hpp"
+#include "tests/tools/sim_program.hpp"
 
 namespace torii::tests {
 namespace {
 
 using nlohmann::json;
-
-Outcome torii_sim(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), std::string(TORII_TEST_BIN_DIR) + "/torii-sim");
-  return run(arguments);
-}
 
 json json_of(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--json", "-"});
