@@ -3,16 +3,13 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
 
-inline Outcome torii_sim(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), std::string(TORII_TEST_BIN_DIR) + "/torii-sim");
-  return run(arguments);
-}
+// Starts torii-sim with these arguments and waits for its end.
+Outcome torii_sim(std::vector<std::string> arguments);
 
 }  // namespace torii::tests
