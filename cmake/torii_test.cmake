@@ -10,9 +10,9 @@ include_guard(GLOBAL)
 # sanitizer could see (TORII_TEST_FULL runs them there as well). LABELS quick has `./dev quick` run the test: it takes
 # at most 15 s, and all of them take about a minute together. PROCESSORS is how many CPUs it keeps busy, so that
 # `ctest -j` does not time two busy tests against each other: 1 unless given. SLEEPS says that it mostly waits, for
-# sockets, children or deadlines: it starts first and takes half a CPU, ctest's unit here (`./dev test` gives it two
-# units per CPU). The program sees TORII_TEST_SOURCE_DIR (root of the sources) and TORII_TEST_BIN_DIR (where all
-# programs land).
+# sockets, children or deadlines: it starts early, one such test at a time, and takes half a CPU, ctest's unit here
+# (`./dev test` gives it two units per CPU, and one for a test that waits beside busy ones). The program sees
+# TORII_TEST_SOURCE_DIR (root of the sources) and TORII_TEST_BIN_DIR (where all programs land).
 function(torii_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "SLEEPS" "NAME;TIMEOUT;PROCESSORS" "SOURCES;LIBS;LABELS;ENVIRONMENT")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
@@ -57,6 +57,7 @@ function(torii_test)
   set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" PROCESSORS ${units}
                                               ENVIRONMENT "${arg_ENVIRONMENT}")
   if(arg_SLEEPS)
-    set_tests_properties(${arg_NAME} PROPERTIES COST 1000)
+    # One after the other, beside the busy ones: all of them first would leave the CPUs idle for as long.
+    set_tests_properties(${arg_NAME} PROPERTIES COST 1000 RESOURCE_LOCK waiting)
   endif()
 endfunction()

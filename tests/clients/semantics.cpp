@@ -258,6 +258,11 @@ void other_groups() {
   MPI_Request request;
   MPI_Ibarrier(between, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm copy;
+  MPI_Comm_idup(between, &copy, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  expect(sum_over(copy, 1) == theirs, "allreduce on a copy of two groups");
+  MPI_Comm_free(&copy);
   MPI_Comm_free(&between);
   MPI_Comm_free(&half);
   int got = -1, gathered = -1;

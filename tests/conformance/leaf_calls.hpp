@@ -14,7 +14,7 @@ namespace torii::tests {
 inline ThreadTeam leaf_team(int ranks, const std::string& settings = "") {
   ThreadTeam options;
   options.ranks = ranks;
-  options.settings = "ARENA=1G\nTIMEOUT=30\n" + settings;
+  options.settings = "ARENA=256M\nTIMEOUT=30\n" + settings;
   return options;
 }
 

@@ -100,7 +100,7 @@ TEST(Leaves, HaveOneSumOnAnyNumberOfRanks) {
 
 TEST(Leaves, MayBeFewerThanRanks) {
   check_on(leaf_team(5), 1, 1, {1, 3000});
-  check_on(leaf_team(7), 3, 2, {1, 3000});
+  if (!is_slow()) check_on(leaf_team(7), 3, 2, {1, 3000});
 }
 
 class LeavesByAlgorithm : public ::testing::TestWithParam<std::string> {};
@@ -145,6 +145,7 @@ TEST_P(LeavesWith, HaveTheSameSum) { check_on(leaf_team(4, GetParam()), kLeaves,
 
 /// Each instruction set of this build and machine, and other settings that no bit depends on.
 std::vector<std::string> all_settings() {
+  if (is_slow()) return {"ENGINES=3\nSEGMENT=4K", "SLOTS=1\nWINDOW=1"};
   std::vector<std::string> all = {"ENGINES=1",          "ENGINES=3\nSEGMENT=4K", "SEGMENT=64K\nWAIT=sleep",
                                   "SLOTS=1\nWINDOW=1",  "DETERMINISM=canonical", "WIRE=f32",
                                   "NODE=one\nHELPERS=1"};
