@@ -234,7 +234,6 @@ TEST_F(CompareTest, EveryCollectiveUnderEachMpi) {
   if (found == 0) GTEST_SKIP() << "neither Open MPI nor MPICH is here";
 }
 
-/// torii's transpose, one over MPI_Alltoall, and FFTW's where it was found: each is checked by the program.
 /// This machine plays nodes: the hand-written loops then go over TCP, whatever memory the processes could share.
 TEST_F(CompareTest, BetweenNodesTheLimitIsThatOfSockets) {
   const fs::path program = fs::path(kBin) / "compare_mpi.openmpi";
@@ -250,7 +249,12 @@ TEST_F(CompareTest, BetweenNodesTheLimitIsThatOfSockets) {
                       "allreduce,broadcast,reduce,barrier,all_gather,reduce_scatter,alltoall,scatter,gather", "--json",
                       json.string()});
     }
-    const Outcome outcome = Process(command, kMpiAsRoot).wait(60);
+    Outcome outcome = Process(command, kMpiAsRoot).wait(60);
+    // mpirun of Open MPI 4.1 seldom hears of a process' end before it hears of its MPI_Finalize, and then fails.
+    if (outcome.output.find("exiting improperly") != std::string::npos) {
+      fs::remove(json);
+      outcome = Process(command, kMpiAsRoot).wait(60);
+    }
     EXPECT_EQ(outcome.code, 0) << outcome.output;
     std::ifstream file(json);
     std::set<std::string> loops;
@@ -267,6 +271,7 @@ TEST_F(CompareTest, BetweenNodesTheLimitIsThatOfSockets) {
   }
 }
 
+/// torii's transpose, one over MPI_Alltoall, and FFTW's where it was found: each is checked by the program.
 TEST_F(CompareTest, EveryWayToTransposeIsRight) {
   int found = 0;
   for (const std::string mpi : {"openmpi", "mpich"}) {
