@@ -35,8 +35,8 @@ struct Campaign {
   std::size_t failures_most = 10;
 };
 
-/// Runs the histories of all seeds. A process that crashes, or takes more than 20 s for one history, is a failure
-/// of that history. `progress` is called now and then.
+/// Runs the histories of all seeds. A process that crashes, or takes more than 20 s of CPU time for one history, is a
+/// failure of that history. `progress` is called now and then.
 Tally run(const Campaign& campaign, const std::function<void(const Tally&)>& progress);
 
 /// One history in a process of its own.
