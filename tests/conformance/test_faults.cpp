@@ -100,7 +100,7 @@ TEST_P(Delays, NorDoesTheWayOfStores) {
   request.tuning.segment_bytes = 32768;
   for (const bool program : {false, true}) {
     PlanRun run = make_run(c.algorithm, request, program ? 8191 : 70'001);
-    run.calls = 12;
+    run.calls = kRacesAreSeen ? 4 : 12;  // the thread sanitizer takes its time, and all slots are used again by then
     run.program = program;
     run.stores = StoreChoice::Way::cached;
     const PlanOutcome cached = run_plans(run, filler(run));

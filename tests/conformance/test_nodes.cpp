@@ -132,7 +132,10 @@ TEST_P(Nodes, PutsFromVectorsChangeNoBit) {
       run.allocated = true;
       run.gathers = true;
       ++turn;  // there are four lists: the next request plays each of them the other way
+      std::size_t list = 0;
       for (const std::vector<int>& nodes : node_lists(shape.ranks)) {
+        // Under a sanitizer half of the lists with each wire.
+        if (is_short_run() && ++list % 2 == (wide ? 1 : 0)) continue;
         run.nodes = nodes;
         for (const bool in_place : places(turn++)) {
           run.in_place = in_place;
