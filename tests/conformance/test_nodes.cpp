@@ -52,7 +52,7 @@ constexpr bool kIsSlow = false;
 bool is_short_run() { return kIsSlow && std::getenv("TORII_TEST_FULL") == nullptr; }
 
 /// Whether vectors are in place: both, but only one of the two, in turn, under a sanitizer, which takes its time for
-/// megabytes. Every list of nodes, every collective and both widths then still meet both.
+/// megabytes. Every collective and both widths then still meet both.
 std::vector<bool> places(std::size_t turn) {
   if (is_short_run()) return {turn % 2 == 0};
   return {false, true};
@@ -131,7 +131,7 @@ TEST_P(Nodes, PutsFromVectorsChangeNoBit) {
       ASSERT_TRUE(together.ok());
       run.allocated = true;
       run.gathers = true;
-      ++turn;  // there are four lists: the next request plays each of them the other way
+      ++turn;  // the number of lists is even: the next request plays each of them the other way
       std::size_t list = 0;
       for (const std::vector<int>& nodes : node_lists(shape.ranks)) {
         // Under a sanitizer half of the lists with each wire.

@@ -27,8 +27,8 @@ namespace {
 /// Ranks that die leave their memory behind: after so many histories a process ends, and another one goes on.
 constexpr std::uint64_t kHistoriesPerProcess = 100;
 
-/// Of CPU time: a history that never ends computes, however busy the machine is. A process that waits, which no history
-/// does, ends by the clock.
+/// CPU time that a history may take. On a busy machine the clock says nothing about the history; it only ends a process
+/// that waits, which no history does.
 constexpr unsigned kSecondsMost = 20;
 constexpr unsigned kSecondsByClock = 30 * kSecondsMost;
 
