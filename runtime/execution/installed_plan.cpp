@@ -286,8 +286,9 @@ InstalledPlan install(Plan plan, std::size_t segment_bytes, Widening widening, c
   installed.widening = widening;
   std::size_t flows = 0;
   for (const Lane& lane : installed.plan.lanes) flows += lane.flows.size();
-  installed.stores.resize(installed.plan.exchange.exists() ? 1 : flows);
   Installer(installed, placement, nodes).run();
+  const bool receives = !installed.in.empty() || std::ranges::any_of(installed.exchange.peers, &ExchangePeer::takes);
+  installed.stores.resize(installed.plan.exchange.exists() ? 1 : flows, StoreChoices(receives));
   return installed;
 }
 

@@ -23,6 +23,10 @@ class StoreChoice {
   /// sender can save.
   static constexpr std::size_t kBytesMin = 2048;
 
+  /// `receives`: this rank also takes messages in the same plan.
+  explicit StoreChoice(bool receives = true) noexcept
+      : choice_(receives ? kExchangerLineNs : kSenderLineNs, kColdMessages) {}
+
   /// How to store the next message, and whether to time it and call record() afterwards.
   struct Turn {
     Way way;
@@ -44,21 +48,26 @@ class StoreChoice {
   void force(Way way) noexcept { choice_.force(static_cast<int>(way)); }
 
  private:
-  /// The price that a reader pays for each line that comes from memory and not from a cache. With 3 ns calls of 4 and
-  /// 8 KiB were slower where the CPUs share a cache; without stores past the caches they take three times as long where
-  /// the CPUs do not (perf/results/2026-11-26-stores-past-caches.txt). slot_copy_perf, with and without
-  /// --non-temporal, shows the sum of both sides' costs.
-  static constexpr float kReaderLineNs = 10.0F;
+  /// The price of a line that its reader finds in memory and not in a cache. While it waits, a rank that only sends
+  /// stores the next message, so only a part of the wait counts. A rank that also receives pays all of it, for what its
+  /// peers store. Where the CPUs share a cache, 3 ns made calls of 4 and 8 KiB slower in which all ranks send and
+  /// receive (perf/results/2026-11-26-stores-past-caches.txt), and 10 ns made copies to one peer up to 1.8 times slower
+  /// from 64 KiB on (perf/results/2026-11-26-stores-of-senders.txt). slot_copy_perf, with and without --non-temporal,
+  /// shows the sum of both sides' costs.
+  static constexpr float kSenderLineNs = 3.0F;
+  static constexpr float kExchangerLineNs = 10.0F;
 
   /// Messages that it takes to fill all of a stream's slots once, where it has many.
   static constexpr std::uint32_t kColdMessages = 64;
 
-  TimedChoice choice_{kReaderLineNs, kColdMessages};
+  TimedChoice choice_;
 };
 
 /// One flow's choices. A slot is read soon and filled again, a result in a peer's memory is neither: what is
 /// quicker for one is up to three times slower for the other, and calls of one plan may do both.
 struct StoreChoices {
+  explicit StoreChoices(bool receives = true) noexcept : slots(receives), in_place(receives) {}
+
   StoreChoice slots;
   StoreChoice in_place;
   /// For a vector that functions of the caller access: 0 gives them hot memory, and kernels copy between it and the

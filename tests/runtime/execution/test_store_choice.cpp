@@ -54,6 +54,14 @@ TEST(StoreChoice, CountsWhatTheReaderPays) {
   EXPECT_EQ(choice.best(), Way::non_temporal) << "12 ns a line saved by the sender";
 }
 
+TEST(StoreChoice, ChargesASenderLessForItsReader) {
+  StoreChoice choice(false);
+  send(choice, {4, 2}, 1000);
+  EXPECT_EQ(choice.best(), Way::cached) << "2 ns a line saved, 3 ns more for a reader beside it";
+  send(choice, {11, 2}, 1000);
+  EXPECT_EQ(choice.best(), Way::non_temporal) << "9 ns a line saved by the sender";
+}
+
 TEST(StoreChoice, FollowsTheMachine) {
   StoreChoice choice;
   for (int round = 0; round < 3; ++round) {
