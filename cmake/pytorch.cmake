@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # PyTorch, for plugins/pytorch: TORII_TORCH_FOUND, TORII_TORCH_INCLUDES, TORII_TORCH_LIBRARIES and TORII_TORCH_ABI.
-# PyTorch's own CMake package looks for all that PyTorch was built with, so Python is asked instead.
+# PyTorch's own CMake package looks for all that PyTorch was built with, so Python is asked instead: for where PyTorch
+# is, since torch.utils.cpp_extension, which knows its folders, needs setuptools.
 option(TORII_WITH_PYTORCH "Build the backend of torch.distributed, where PyTorch is installed" ON)
 set(TORII_TORCH_FOUND FALSE)
 if(NOT TORII_WITH_PYTORCH)
@@ -9,28 +10,26 @@ if(NOT TORII_WITH_PYTORCH)
 endif()
 if(TORII_PYTHON_FOUND)
   # The program has to begin PyTorch, which takes seconds: asked once for each interpreter.
-  if(NOT TORII_TORCH_ANSWER)
+  if(NOT TORII_TORCH_PLACES)
     execute_process(
       COMMAND ${TORII_PYTHON_PROGRAM} -c "import importlib.machinery, os, torch
-from torch.utils import cpp_extension
-folders = [one for one in cpp_extension.include_paths() if os.path.isdir(one)]
-libraries = [one for one in cpp_extension.library_paths() if os.path.isdir(one)]
+root = os.path.dirname(torch.__file__)
+headers = os.path.join(root, 'include')
 abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
 suffix = importlib.machinery.EXTENSION_SUFFIXES[0].lstrip('.')
 if torch.distributed.is_available():
-    print(':'.join(folders), ':'.join(libraries), abi, suffix, torch.__version__, sep='|', end='')"
+    print(headers, os.path.join(root, 'lib'), abi, suffix, torch.__version__, sep='|', end='')"
       OUTPUT_VARIABLE answer ERROR_QUIET)
-    set(TORII_TORCH_ANSWER "${answer}" CACHE INTERNAL "What Python says about PyTorch")
+    set(TORII_TORCH_PLACES "${answer}" CACHE INTERNAL "What Python says about PyTorch")
   endif()
-  if(TORII_TORCH_ANSWER MATCHES "^([^|]+)[|]([^|]+)[|]([01])[|]([^|]+)[|]([^|]+)$")
+  if(TORII_TORCH_PLACES MATCHES "^([^|]+)[|]([^|]+)[|]([01])[|]([^|]+)[|]([^|]+)$")
     set(TORII_TORCH_ABI ${CMAKE_MATCH_3})
     set(TORII_PYTHON_SUFFIX ${CMAKE_MATCH_4})
-    set(folders ${CMAKE_MATCH_2})
-    string(REPLACE ":" ";" TORII_TORCH_INCLUDES "${CMAKE_MATCH_1}")
-    string(REPLACE ":" ";" folders "${folders}")
+    set(folder ${CMAKE_MATCH_2})
+    set(TORII_TORCH_INCLUDES ${CMAKE_MATCH_1} ${CMAKE_MATCH_1}/torch/csrc/api/include)
     set(TORII_TORCH_LIBRARIES)
     foreach(name IN ITEMS torch_python torch_cpu c10)
-      find_library(TORII_TORCH_${name} ${name} HINTS ${folders})
+      find_library(TORII_TORCH_${name} ${name} HINTS ${folder})
       mark_as_advanced(TORII_TORCH_${name})
       list(APPEND TORII_TORCH_LIBRARIES ${TORII_TORCH_${name}})
     endforeach()
