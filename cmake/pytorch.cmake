@@ -9,7 +9,7 @@ if(NOT TORII_WITH_PYTORCH)
   return()
 endif()
 if(TORII_PYTHON_FOUND)
-  # The program has to begin PyTorch, which takes seconds: asked once for each interpreter.
+  # The program has to begin PyTorch, which takes seconds: asked once for each build folder.
   if(NOT TORII_TORCH_PLACES)
     execute_process(
       COMMAND ${TORII_PYTHON_PROGRAM} -c "import importlib.machinery, os, torch

@@ -23,7 +23,7 @@ class StoreChoice {
   /// sender can save.
   static constexpr std::size_t kBytesMin = 2048;
 
-  /// `receives`: this rank also takes messages in the same plan.
+  /// `receives`: streams come in to this rank, too, in the same plan.
   explicit StoreChoice(bool receives = true) noexcept
       : choice_(receives ? kExchangerLineNs : kSenderLineNs, kColdMessages) {}
 
@@ -48,12 +48,13 @@ class StoreChoice {
   void force(Way way) noexcept { choice_.force(static_cast<int>(way)); }
 
  private:
-  /// The price of a line that its reader finds in memory and not in a cache. While it waits, a rank that only sends
-  /// stores the next message, so only a part of the wait counts. A rank that also receives pays all of it, for what its
-  /// peers store. Where the CPUs share a cache, 3 ns made calls of 4 and 8 KiB slower in which all ranks send and
-  /// receive (perf/results/2026-11-26-stores-past-caches.txt), and 10 ns made copies to one peer up to 1.8 times slower
-  /// from 64 KiB on (perf/results/2026-11-26-stores-of-senders.txt). slot_copy_perf, with and without --non-temporal,
-  /// shows the sum of both sides' costs.
+  /// The price of a line that its reader finds in memory and not in a cache. In a row of messages the reader of one
+  /// waits while the sender stores the next, so only a part of the wait counts; all of it does where ranks send and
+  /// receive in turn. On 2 ranks whose CPUs share a cache, 3 ns for all made allreduces of 4 and 8 KiB slower
+  /// (perf/results/2026-11-26-stores-past-caches.txt). 10 ns for all made broadcasts, scatters and scans of 64 KiB and
+  /// more up to 1.9 times slower; alone, a broadcast of 8 KiB gained a tenth
+  /// (perf/results/2026-11-26-stores-of-senders.txt). slot_copy_perf, with and without --non-temporal, shows the sum of
+  /// both sides' costs.
   static constexpr float kSenderLineNs = 3.0F;
   static constexpr float kExchangerLineNs = 10.0F;
 

@@ -57,7 +57,7 @@ TEST(StoreChoice, CountsWhatTheReaderPays) {
 TEST(StoreChoice, ChargesASenderLessForItsReader) {
   StoreChoice choice(false);
   send(choice, {4, 2}, 1000);
-  EXPECT_EQ(choice.best(), Way::cached) << "2 ns a line saved, 3 ns more for a reader beside it";
+  EXPECT_EQ(choice.best(), Way::cached) << "2 ns a line saved by the sender, 3 ns more for the reader";
   send(choice, {11, 2}, 1000);
   EXPECT_EQ(choice.best(), Way::non_temporal) << "9 ns a line saved by the sender";
 }
