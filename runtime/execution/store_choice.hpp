@@ -24,7 +24,7 @@ class StoreChoice {
   static constexpr std::size_t kBytesMin = 2048;
 
   /// `receives`: streams come in to this rank, too, in the same plan.
-  explicit StoreChoice(bool receives = true) noexcept
+  explicit StoreChoice(bool receives) noexcept
       : choice_(receives ? kExchangerLineNs : kSenderLineNs, kColdMessages) {}
 
   /// How to store the next message, and whether to time it and call record() afterwards.
@@ -67,7 +67,7 @@ class StoreChoice {
 /// One flow's choices. A slot is read soon and filled again, a result in a peer's memory is neither: what is
 /// quicker for one is up to three times slower for the other, and calls of one plan may do both.
 struct StoreChoices {
-  explicit StoreChoices(bool receives = true) noexcept : slots(receives), in_place(receives) {}
+  explicit StoreChoices(bool receives) noexcept : slots(receives), in_place(receives) {}
 
   StoreChoice slots;
   StoreChoice in_place;

@@ -6,12 +6,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/base/status.hpp"
+#include "tools/torii-sim/faults/absences.hpp"
 #include "tools/torii-sim/faults/campaign.hpp"
 #include "tools/torii-sim/faults/heap.hpp"
 #include "tools/torii-sim/faults/leftovers.hpp"
+#include "tools/torii-sim/faults/trial.hpp"
 #include "tools/torii-sim/faults/vectors.hpp"
 
 namespace torii::faults {
@@ -94,6 +97,51 @@ TEST(Faults, SameSeedSameHistory) {
     EXPECT_EQ(first.digest, again.digest) << "seed " << seed;
     EXPECT_EQ(first.failure, again.failure) << "seed " << seed;
   }
+}
+
+/// Two ranks, and a barrier to which the second comes late.
+Verdict barrier_with_pause(int pause_us) {
+  History history;
+  history.job.nodes = {0, 0};
+  history.job.clock_offsets = {0};
+  history.job.clock_drifts = {0};
+  history.job.timeout_s = 0.5;
+  Step step;
+  step.call.collective = TORII_BARRIER;
+  step.deviations.assign(2, Deviation::none);
+  step.memory.assign(2, Memory::malloced);
+  step.pauses_us = {0, pause_us};
+  history.steps = {step};
+  return run(history);
+}
+
+TEST(Faults, AMemberThatComesAfterTheDeadlineIsAReasonForATimeout) {
+  const Verdict in_time = barrier_with_pause(300'000);
+  EXPECT_EQ(in_time.failures, std::vector<std::string>());
+  EXPECT_EQ(in_time.counts.failed_calls, 0U);
+  const Verdict late = barrier_with_pause(600'000);
+  EXPECT_EQ(late.failures, std::vector<std::string>());
+  EXPECT_GT(late.counts.failed_calls, 0U);
+}
+
+TEST(Faults, AbsencesOfATeam) {
+  Absences absences(2, 2);
+  const auto longest = [&](int rank, std::size_t visits, fibers::Time since, fibers::Time now) {
+    return absences.longest(1, rank, visits, since, now);
+  };
+  absences.leave(1, 0, 100);
+  EXPECT_EQ(longest(0, 1, 0, 150), 50) << "it has not come yet";
+  EXPECT_EQ(longest(0, 0, 0, 150), 0) << "nobody waits for it";
+  absences.come(1, 0, 300);
+  EXPECT_EQ(longest(0, 1, 0, 400), 200) << "before it came";
+  absences.leave(1, 0, 500);
+  EXPECT_EQ(longest(0, 1, 0, 5000), 200) << "it has been there";
+  EXPECT_EQ(longest(0, 2, 0, 5000), 4500);
+  absences.come(1, 0, 510);
+  EXPECT_EQ(longest(0, 2, 0, 600), 200);
+  EXPECT_EQ(longest(0, 2, 400, 600), 10) << "only what ended lately";
+  EXPECT_EQ(absences.visits(1, 0), 2U);
+  EXPECT_EQ(longest(1, 1, 0, 600), 600);
 }
 
 TEST(Faults, PartsOfAHistoryAreNamed) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/folder_test.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
@@ -118,6 +120,41 @@ TEST(Dev, TableOfQuickHasTheTransportsAndTools) {
           << prefix << " has no row in tests/quick_areas.txt";
     }
   }
+}
+
+/// A copy of ./dev beside programs that do nothing but print, in place of those that it calls.
+class DevAlone : public FolderTest {
+ protected:
+  void write_program(const std::string& name, const std::string& prints) {
+    fs::create_directories(folder_ / "programs");
+    const fs::path program = folder_ / "programs" / name;
+    std::ofstream(program) << "#!/bin/sh\necho '" << prints << "'\n";
+    fs::permissions(program, fs::perms::owner_all);
+  }
+  Outcome run_test(const std::string& configuration_prints) {
+    fs::copy_file(kDev, folder_ / "dev", fs::copy_options::overwrite_existing);
+    for (const char* name : {"clang-format-14", "codespell", "reuse"}) write_program(name, "");
+    write_program("dpkg-query", "install ok installed");
+    write_program("cmake", configuration_prints);
+    write_program("ctest", "100% tests passed");
+    for (const char* preset : {"release", "asan", "tsan"}) fs::create_directories(folder_ / "build" / preset);
+    const std::string path = (folder_ / "programs").string() + ":" + std::getenv("PATH");
+    return run({(folder_ / "dev").string(), "test"}, {"PATH=" + path});
+  }
+};
+
+TEST_F(DevAlone, TestFailsIfAPartIsLeftOut) {
+  const Outcome outcome = run_test("-- torii: left out: the test beside Gloo (TORII_WITH_GLOO is OFF)");
+  EXPECT_EQ(outcome.code, 1) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "left out: the test beside Gloo")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "nothing may be left out")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "dev: FAILED: release: build")) << outcome.output;
+}
+
+TEST_F(DevAlone, TestPassesIfAllIsBuilt) {
+  const Outcome outcome = run_test("-- torii: with Gloo");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "tsan: 100% tests passed")) << outcome.output;
 }
 
 }  // namespace

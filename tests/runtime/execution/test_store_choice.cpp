@@ -32,7 +32,7 @@ int send(StoreChoice& choice, const Machine& machine, int messages) {
 }
 
 TEST(StoreChoice, TriesBothThenStaysInTheCachesWhereTheyAreNear) {
-  StoreChoice choice;
+  StoreChoice choice(true);
   EXPECT_EQ(send(choice, {45, 2}, kCold), 0) << "first touches say nothing";
   EXPECT_EQ(send(choice, {2, 2}, 6), 3);
   EXPECT_EQ(choice.best(), Way::cached);
@@ -40,14 +40,14 @@ TEST(StoreChoice, TriesBothThenStaysInTheCachesWhereTheyAreNear) {
 }
 
 TEST(StoreChoice, GoesPastTheCachesWhereTheyAreFar) {
-  StoreChoice choice;
+  StoreChoice choice(true);
   send(choice, {30, 2}, kCold + 6);
   EXPECT_EQ(choice.best(), Way::non_temporal);
   EXPECT_GE(send(choice, {30, 2}, 1000), 990);
 }
 
 TEST(StoreChoice, CountsWhatTheReaderPays) {
-  StoreChoice choice;
+  StoreChoice choice(true);
   send(choice, {11, 2}, 1000);
   EXPECT_EQ(choice.best(), Way::cached) << "9 ns a line saved by the sender, 10 ns more for the reader";
   send(choice, {14, 2}, 1000);
@@ -63,7 +63,7 @@ TEST(StoreChoice, ChargesASenderLessForItsReader) {
 }
 
 TEST(StoreChoice, FollowsTheMachine) {
-  StoreChoice choice;
+  StoreChoice choice(true);
   for (int round = 0; round < 3; ++round) {
     send(choice, {2, 2}, 1000);
     EXPECT_EQ(choice.best(), Way::cached) << round;
@@ -74,7 +74,7 @@ TEST(StoreChoice, FollowsTheMachine) {
 }
 
 TEST(StoreChoice, IsNotMisledByARankThatLostItsCpu) {
-  StoreChoice choice;
+  StoreChoice choice(true);
   for (int i = 0; i < 2000; ++i) {
     const StoreChoice::Turn turn = choice.next();
     if (turn.timed) choice.record(turn.way, i % 3 == 0 ? 1'000'000 : 2 * kBytes / 64, kBytes);
@@ -85,7 +85,7 @@ TEST(StoreChoice, IsNotMisledByARankThatLostItsCpu) {
 }
 
 TEST(StoreChoice, CanBeForced) {
-  StoreChoice choice;
+  StoreChoice choice(true);
   choice.force(Way::non_temporal);
   EXPECT_EQ(send(choice, {2, 1000}, 500), 500);
 }

@@ -288,7 +288,6 @@ std::vector<int> History::members(std::size_t team, int rank) const {
 }
 
 bool History::may_time_out() const {
-  const Time patience = static_cast<Time>(job.timeout_s * fibers::kSecond) / 8;
   // Between nodes a member that waits in a call which differs is not heard by those that wait in another team: each may
   // wait for the deadline of the other.
   const auto deviates = [](const Step& step) {
@@ -296,9 +295,9 @@ bool History::may_time_out() const {
            std::ranges::any_of(step.deviations, [](Deviation one) { return one != Deviation::none; });
   };
   if (job.several_nodes() && teams > 1 && std::ranges::any_of(steps, deviates)) return true;
-  return job.wires.very_late_most * 10 > patience || has({FaultKind::loses_engine, FaultKind::cut_silently}) ||
+  return job.wires.very_late_most * 10 > patience() || has({FaultKind::loses_engine, FaultKind::cut_silently}) ||
          std::ranges::any_of(
-             faults, [&](const Fault& fault) { return fault.kind == FaultKind::stops && fault.time > patience; });
+             faults, [&](const Fault& fault) { return fault.kind == FaultKind::stops && fault.time > patience(); });
 }
 
 bool History::has(std::initializer_list<FaultKind> kinds) const {

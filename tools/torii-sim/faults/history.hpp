@@ -113,6 +113,9 @@ struct History {
   std::vector<Fault> faults;
 
   int ranks() const noexcept { return job.ranks; }
+  fibers::Time deadline() const noexcept { return static_cast<fibers::Time>(job.timeout_s * fibers::kSecond); }
+  /// What may delay ranks and messages by less than this is no fault.
+  fibers::Time patience() const noexcept { return deadline() / 8; }
   /// Many calls are under way at once.
   bool is_busy() const noexcept { return seed % 4 == 0; }
   /// Ranks that are in one team with `rank`.

@@ -45,9 +45,8 @@ torii_status Player::timed(Phase phase, const std::string& name, const Body& bod
     stage_.chronicle->acts[act].status = torii_status_name(status);
   }
   stage_.enter(rank_, Phase::computing);
-  const auto deadline = static_cast<fibers::Time>(history_.job.timeout_s * fibers::kSecond);
   const fibers::Time took = stage_.fibers.now() - begun;
-  if (took > kWaitsMost * deadline + 4 * fibers::kSecond + stopped) {
+  if (took > kWaitsMost * history_.deadline() + 4 * fibers::kSecond + stopped) {
     stage_.fail(rank_, std::string(text_of(phase)) + " took " + std::to_string(took / fibers::kMillisecond) + " ms");
   }
   return status;
@@ -89,6 +88,7 @@ std::optional<bool> Player::try_world(bool is_first) {
 
 void Player::play() {
   if (!make_world()) return;
+  stage_.absences.leave(0, rank_, stage_.fibers.now());
   for (std::size_t index = 0; index < history_.steps.size(); ++index) {
     const Step& step = history_.steps[index];
     if (step.is_left_out) continue;
@@ -117,11 +117,13 @@ void Player::check_sealed() {
 }
 
 void Player::split(std::size_t index) {
+  const Visit visit(stage_, 0, rank_);
   const Step& step = history_.steps[index];
   const int color = static_cast<int>(step.colors >> rank_ & 1);
   const torii_status status = timed(Phase::splitting, "split", [&] {
     return torii_team_split(teams_[0], color, rank_, nullptr, &teams_[step.part]);
   });
+  stage_.absences.leave(step.part, rank_, stage_.fibers.now());
   stage_.state(rank_).parts[step.part] = status == TORII_OK ? Part::made : Part::not_made;
   if (status == TORII_NO_RESOURCE && stage_.has_refused_memory()) {
     // The team goes on without parts, and all say why. One that has failed agrees on nothing any more.
@@ -160,6 +162,7 @@ bool Player::is_served(torii_team* team, const Words& words) const {
 void Player::run(std::size_t index) {
   const Step& step = history_.steps[index];
   torii_team* const team = teams_[step.team];
+  const Visit visit(stage_, step.team, rank_);
   const auto rank = static_cast<std::size_t>(rank_);
   const Deviation deviation = step.deviations[rank];
   if (deviation == Deviation::refused) return refuse(index);
@@ -234,6 +237,7 @@ void Player::wait_until(std::size_t step) {
     if (call.request == nullptr || call.due > step) continue;
     torii_request* request = call.request;
     call.request = nullptr;
+    const Visit visit(stage_, call.team, rank_);
     judge(call, timed(Phase::waiting, "wait", [&] { return torii_wait(&request); }));
   }
 }
@@ -256,9 +260,9 @@ void Player::judge(Call& call, torii_status status) {
 void Player::judge_failure(std::size_t team, torii_status status, const std::string& at) {
   const std::string cause = cause_of(status);
   ++stage_.failed_calls;
-  // A rank that waits in vain for a member of another team's survivors is itself waited for here.
-  const bool waits_in_vain = status == TORII_TIMEOUT && stage_.waits_in_vain;
-  if (!waits_in_vain && !history_.may_fail(team, rank_)) stage_.fail(rank_, "failed without a fault: " + cause + at);
+  if (!stage_.is_timeout_right(team, rank_, status) && !history_.may_fail(team, rank_)) {
+    stage_.fail(rank_, "failed without a fault: " + cause + at);
+  }
   if (status != TORII_POISONED) compare_causes(team, cause, at);
 }
 
@@ -286,6 +290,7 @@ torii_status Player::meet(std::size_t team) {
 
 /// A team on which something went wrong has failed for all by now, and its survivors go on.
 void Player::end_team(std::size_t team) {
+  const Visit visit(stage_, team, rank_);
   const torii_status status = timed(Phase::calling, "meet", [&] { return meet(team); });
   if (status != TORII_OK) {
     judge_failure(team, status, " (barrier at the end of team " + std::to_string(team) + ")");

@@ -7,7 +7,7 @@
 namespace torii::faults {
 
 Stage::Stage(const History& played, fibers::Fibers& on, Chronicle* writes)
-    : history(played), fibers(on), chronicle(writes) {
+    : history(played), fibers(on), chronicle(writes), absences(played.teams, played.ranks()) {
   left.assign(history.teams, 0);
   ranks.resize(static_cast<std::size_t>(history.ranks()));
   for (RankState& one : ranks) one.parts.assign(history.teams, Part::not_asked_for);
@@ -29,6 +29,23 @@ void Stage::enter(int rank, Phase phase) {
     if (fault.kind == FaultKind::stops) fibers.stop_in(fault.point, fault.time);
     if (fault.kind == FaultKind::lacks_memory) fibers.refuse_memory_in(fault.point, fault.times);
   }
+}
+
+bool Stage::is_timeout_right(std::size_t team, int rank, torii_status status) {
+  const std::vector<int> members = history.members(team, rank);
+  // A member that works in a part of the team on a slow network may come later than the others can wait. Its message is
+  // under way for a while, too. One that has been in the call is not to blame.
+  const fibers::Time now = fibers.now();
+  const auto comes_late = [&](int member) {
+    const std::size_t visits = absences.visits(team, rank);
+    const fibers::Time away = absences.longest(team, member, visits, now - history.deadline(), now);
+    return away + history.patience() >= history.deadline();
+  };
+  // A rank that waits in vain for a member of another team's survivors is itself waited for here.
+  if (status == TORII_TIMEOUT && (waits_in_vain || std::ranges::any_of(members, comes_late))) {
+    right_timeouts.emplace(team, members.front());
+  }
+  return (status == TORII_TIMEOUT || status == TORII_POISONED) && right_timeouts.contains({team, members.front()});
 }
 
 bool Stage::has_refused_memory() const {

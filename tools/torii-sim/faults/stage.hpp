@@ -8,10 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tools/torii-sim/faults/absences.hpp"
 #include "tools/torii-sim/faults/chronicle.hpp"
 #include "tools/torii-sim/faults/history.hpp"
 #include "transports/fibers/fibers.hpp"
@@ -41,7 +43,8 @@ struct Stage {
   std::vector<std::string> failures = {};
   /// By team and its lowest rank: the first cause that a member reported. Splits count as teams of their own.
   std::map<std::pair<std::size_t, int>, std::string> causes = {};
-  std::uint64_t calls = 0;  ///< that returned ok
+  std::set<std::pair<std::size_t, int>> right_timeouts = {};  ///< teams, named as in `causes`
+  std::uint64_t calls = 0;                                    ///< that returned ok
   std::uint64_t failed_calls = 0;
   std::uint64_t refused_calls = 0;     ///< that the forced algorithm cannot run
   std::uint64_t survivors = 0;         ///< teams of survivors that were made
@@ -49,15 +52,34 @@ struct Stage {
   bool waits_in_vain = false;          ///< a rank has waited for a member that had left in peace
   bool has_abandoned = false;          ///< a redistribution has failed: its memory stays until the context ends
   std::vector<RankState> ranks = {};
+  Absences absences;
 
   RankState& state(int rank) { return ranks[static_cast<std::size_t>(rank)]; }
   void fail(int rank, const std::string& what);
   /// The rank that runs comes to a phase, and maybe to what happens to it there.
   void enter(int rank, Phase phase);
+  /// True if the rank's team may have failed so by a timeout, although nothing went wrong with a member.
+  bool is_timeout_right(std::size_t team, int rank, torii_status status);
   /// True if any rank was refused memory so far.
   bool has_refused_memory() const;
   /// All that live have a part, or none has.
   void check_parts();
+};
+
+/// The rank visits the team (Absences) while this lives.
+class Visit {
+ public:
+  Visit(Stage& stage, std::size_t team, int rank) : stage_(stage), team_(team), rank_(rank) {
+    stage_.absences.come(team_, rank_, stage_.fibers.now());
+  }
+  ~Visit() { stage_.absences.leave(team_, rank_, stage_.fibers.now()); }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+ private:
+  Stage& stage_;
+  std::size_t team_;
+  int rank_;
 };
 
 }  // namespace torii::faults
