@@ -24,8 +24,7 @@ class StoreChoice {
   static constexpr std::size_t kBytesMin = 2048;
 
   /// `receives`: streams come in to this rank, too, in the same plan.
-  explicit StoreChoice(bool receives) noexcept
-      : choice_(receives ? kExchangerLineNs : kSenderLineNs, kColdMessages) {}
+  explicit StoreChoice(bool receives) noexcept : choice_(receives ? kExchangerLineNs : kSenderLineNs, kColdMessages) {}
 
   /// How to store the next message, and whether to time it and call record() afterwards.
   struct Turn {
