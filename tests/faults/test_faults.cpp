@@ -14,6 +14,7 @@
 #include "tools/torii-sim/faults/campaign.hpp"
 #include "tools/torii-sim/faults/heap.hpp"
 #include "tools/torii-sim/faults/leftovers.hpp"
+#include "tools/torii-sim/faults/stage.hpp"
 #include "tools/torii-sim/faults/trial.hpp"
 #include "tools/torii-sim/faults/vectors.hpp"
 
@@ -100,7 +101,7 @@ TEST(Faults, SameSeedSameHistory) {
 }
 
 /// Two ranks, and a barrier to which the second comes late.
-Verdict barrier_with_pause(int pause_us) {
+History history_with_pause(int pause_us) {
   History history;
   history.job.nodes = {0, 0};
   history.job.clock_offsets = {0};
@@ -112,36 +113,62 @@ Verdict barrier_with_pause(int pause_us) {
   step.memory.assign(2, Memory::malloced);
   step.pauses_us = {0, pause_us};
   history.steps = {step};
-  return run(history);
+  return history;
 }
 
 TEST(Faults, AMemberThatComesAfterTheDeadlineIsAReasonForATimeout) {
-  const Verdict in_time = barrier_with_pause(300'000);
+  const Verdict in_time = run(history_with_pause(300'000));
   EXPECT_EQ(in_time.failures, std::vector<std::string>());
   EXPECT_EQ(in_time.counts.failed_calls, 0U);
-  const Verdict late = barrier_with_pause(600'000);
+  const Verdict late = run(history_with_pause(600'000));
   EXPECT_EQ(late.failures, std::vector<std::string>());
   EXPECT_GT(late.counts.failed_calls, 0U);
 }
 
-TEST(Faults, AbsencesOfATeam) {
-  Absences absences(2, 2);
-  const auto longest = [&](int rank, std::size_t visits, fibers::Time since, fibers::Time now) {
-    return absences.longest(1, rank, visits, since, now);
+TEST(Faults, AWaitIsForAMemberThatIsAway) {
+  constexpr std::size_t kTeam = 1;
+  Absences absences(2, 3);
+  const std::vector<int> members = {0, 1};
+  const auto waited = [&](fibers::Time since, fibers::Time now) {
+    return absences.longest_wait(kTeam, members, since, now);
   };
-  absences.leave(1, 0, 100);
-  EXPECT_EQ(longest(0, 1, 0, 150), 50) << "it has not come yet";
-  EXPECT_EQ(longest(0, 0, 0, 150), 0) << "nobody waits for it";
-  absences.come(1, 0, 300);
-  EXPECT_EQ(longest(0, 1, 0, 400), 200) << "before it came";
-  absences.leave(1, 0, 500);
-  EXPECT_EQ(longest(0, 1, 0, 5000), 200) << "it has been there";
-  EXPECT_EQ(longest(0, 2, 0, 5000), 4500);
-  absences.come(1, 0, 510);
-  EXPECT_EQ(longest(0, 2, 0, 600), 200);
-  EXPECT_EQ(longest(0, 2, 400, 600), 10) << "only what ended lately";
-  EXPECT_EQ(absences.visits(1, 0), 2U);
-  EXPECT_EQ(longest(1, 1, 0, 600), 600);
+  for (const int rank : members) absences.leave(kTeam, rank, 100);
+  EXPECT_EQ(waited(0, 900), 0) << "nobody waits";
+  absences.come(kTeam, 0, 1000);
+  EXPECT_EQ(waited(0, 1300), 300) << "rank 1 has not come";
+  absences.come(kTeam, 1, 1500);
+  EXPECT_EQ(waited(0, 5000), 500) << "rank 1 came late, and is there";
+  EXPECT_EQ(waited(1501, 5000), 0) << "that is long ago";
+  absences.leave(kTeam, 0, 1600);
+  absences.come(kTeam, 0, 1610);
+  EXPECT_EQ(waited(1501, 9000), 0) << "rank 1 is stuck in the visit before, not away";
+  absences.leave(kTeam, 1, 1700);
+  EXPECT_EQ(waited(1501, 9000), 7300) << "from when it left";
+  absences.come(kTeam, 1, 9000);
+  absences.leave(kTeam, 0, 9100);
+  absences.leave(kTeam, 1, 9100);
+  absences.come(kTeam, 0, 20000);
+  absences.come(kTeam, 1, 20010);
+  EXPECT_EQ(waited(9001, 30000), 10) << "both were away";
+}
+
+TEST(Faults, ATimeoutIsRightOnlyWhereAMemberWasAway) {
+  const History history = history_with_pause(0);
+  fibers::Fibers fibers(1);
+  const fibers::Time long_ago = fibers.now() - history.deadline();
+  Stage stuck(history, fibers, nullptr);
+  for (const int rank : {0, 1}) stuck.absences.come(0, rank, long_ago);
+  stuck.absences.leave(0, 0, long_ago);
+  stuck.absences.come(0, 0, long_ago);
+  EXPECT_FALSE(stuck.is_timeout_right(0, 0, TORII_TIMEOUT));
+  EXPECT_FALSE(stuck.is_timeout_right(0, 1, TORII_TIMEOUT));
+  Stage late(history, fibers, nullptr);
+  for (const int rank : {0, 1}) late.absences.leave(0, rank, long_ago);
+  late.absences.come(0, 0, long_ago);
+  EXPECT_FALSE(late.is_timeout_right(0, 0, TORII_POISONED)) << "no member has reported a timeout";
+  EXPECT_FALSE(late.is_timeout_right(0, 0, TORII_ABORTED));
+  EXPECT_TRUE(late.is_timeout_right(0, 0, TORII_TIMEOUT));
+  EXPECT_TRUE(late.is_timeout_right(0, 1, TORII_POISONED));
 }
 
 TEST(Faults, PartsOfAHistoryAreNamed) {

@@ -32,17 +32,14 @@ void Stage::enter(int rank, Phase phase) {
 }
 
 bool Stage::is_timeout_right(std::size_t team, int rank, torii_status status) {
-  const std::vector<int> members = history.members(team, rank);
-  // A member that works in a part of the team on a slow network may come later than the others can wait. Its message is
-  // under way for a while, too. One that has been in the call is not to blame.
-  const fibers::Time now = fibers.now();
-  const auto comes_late = [&](int member) {
-    const std::size_t visits = absences.visits(team, rank);
-    const fibers::Time away = absences.longest(team, member, visits, now - history.deadline(), now);
-    return away + history.patience() >= history.deadline();
-  };
   // A rank that waits in vain for a member of another team's survivors is itself waited for here.
-  if (status == TORII_TIMEOUT && (waits_in_vain || std::ranges::any_of(members, comes_late))) {
+  if (status == TORII_TIMEOUT && waits_in_vain) return true;
+  const std::vector<int> members = history.members(team, rank);
+  const fibers::Time now = fibers.now();
+  // A member that works in a part of the team on a slow network may come later than the others can wait. Its message is
+  // under way for a while, too.
+  const fibers::Time waited = absences.longest_wait(team, members, now - history.deadline(), now);
+  if (status == TORII_TIMEOUT && waited + history.patience() >= history.deadline()) {
     right_timeouts.emplace(team, members.front());
   }
   return (status == TORII_TIMEOUT || status == TORII_POISONED) && right_timeouts.contains({team, members.front()});
