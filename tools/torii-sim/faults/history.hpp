@@ -114,7 +114,7 @@ struct History {
 
   int ranks() const noexcept { return job.ranks; }
   fibers::Time deadline() const noexcept { return static_cast<fibers::Time>(job.timeout_s * fibers::kSecond); }
-  /// What may delay ranks and messages by less than this is no fault.
+  /// A rank or message that is late by less than this is no fault.
   fibers::Time patience() const noexcept { return deadline() / 8; }
   /// Many calls are under way at once.
   bool is_busy() const noexcept { return seed % 4 == 0; }

@@ -43,7 +43,7 @@ struct Stage {
   std::vector<std::string> failures = {};
   /// By team and its lowest rank: the first cause that a member reported. Splits count as teams of their own.
   std::map<std::pair<std::size_t, int>, std::string> causes = {};
-  std::set<std::pair<std::size_t, int>> right_timeouts = {};  ///< by team and its lowest rank
+  std::set<std::pair<std::size_t, int>> right_timeouts = {};  ///< teams, by their lowest rank
   std::uint64_t calls = 0;                                    ///< that returned ok
   std::uint64_t failed_calls = 0;
   std::uint64_t refused_calls = 0;     ///< that the forced algorithm cannot run
