@@ -24,11 +24,13 @@ struct Tuning {
   size_t segment_bytes;
   int slots, window;
 };
-constexpr std::array kPipelines = {Tuning{size_t{16} << 10, 4, 4},  Tuning{size_t{16} << 10, 64, 8},
-                                   Tuning{size_t{32} << 10, 8, 4},  Tuning{size_t{32} << 10, 32, 8},
-                                   Tuning{size_t{64} << 10, 8, 4},  Tuning{size_t{64} << 10, 64, 8},
-                                   Tuning{size_t{128} << 10, 4, 2}, Tuning{size_t{128} << 10, 8, 4},
-                                   Tuning{size_t{256} << 10, 8, 4}, Tuning{size_t{1} << 20, 2, 2}};
+/// With few slots the rings of all peers together stay in the caches.
+constexpr std::array kPipelines = {
+    Tuning{size_t{16} << 10, 4, 4},  Tuning{size_t{16} << 10, 64, 8}, Tuning{size_t{32} << 10, 2, 4},
+    Tuning{size_t{32} << 10, 8, 4},  Tuning{size_t{32} << 10, 32, 8}, Tuning{size_t{64} << 10, 2, 4},
+    Tuning{size_t{64} << 10, 8, 4},  Tuning{size_t{64} << 10, 64, 8}, Tuning{size_t{128} << 10, 2, 4},
+    Tuning{size_t{128} << 10, 4, 2}, Tuning{size_t{128} << 10, 8, 4}, Tuning{size_t{256} << 10, 8, 4},
+    Tuning{size_t{1} << 20, 2, 2}};
 
 }  // namespace
 
@@ -61,7 +63,7 @@ std::vector<Choice> candidates(torii_collective collective, size_t bytes, int ra
     }
     if (message_bytes < kPipelineBytesMin) continue;
     for (const Tuning& tuning : kPipelines) {
-      if (tuning.segment_bytes >= message_bytes) continue;
+      if (tuning.segment_bytes > message_bytes) continue;
       list.push_back({algorithm, tuning.segment_bytes, tuning.slots, tuning.window, false});
     }
   }
