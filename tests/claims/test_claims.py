@@ -112,14 +112,14 @@ class ChangedByHand(unittest.TestCase):
 
     def test_a_claim_without_its_run_or_figure(self):
         for claim in ("1.5<!-- claim: perf/results/2020-01-01-none.json ratio -->",
-                      "1.5<!-- claim: perf/results/2026-11-26-compare.json ratio -->",
-                      "1.5<!-- claim: perf/results/2026-11-26-compare.json max nothing -->",
+                      "1.5<!-- claim: perf/results/2026-11-27-compare.json ratio -->",
+                      "1.5<!-- claim: perf/results/2026-11-27-compare.json max nothing -->",
                       "1.5<!-- claim: perf/results/2026-11-26-programs.txt /no such line (.*)/ -->",
                       "1.5<!-- claim: perf/results/2026-11-26-programs.txt /no group/ -->",
                       "1.5<!-- claim: VERSION /(.*)/ -->"):
             self.assertEqual(len(all_faults("page", claim)), 1, claim)
-        for claim in ("<!-- claim: perf/results/2026-11-26-compare.json ratio -->", "1.5<!-- claim: ratio -->",
-                      "1.5" + " " * claims.FARTHEST + "<!-- claim: perf/results/2026-11-26-compare.json ratio -->"):
+        for claim in ("<!-- claim: perf/results/2026-11-27-compare.json ratio -->", "1.5<!-- claim: ratio -->",
+                      "1.5" + " " * claims.FARTHEST + "<!-- claim: perf/results/2026-11-27-compare.json ratio -->"):
             with self.assertRaises(saved_runs.BadClaim):
                 claims.find_claims("page", claim)
 
