@@ -9,10 +9,10 @@ namespace torii::perf {
 namespace {
 
 constexpr int kCallsMax = 1000;
-/// So many that the library has tried its ways to store, too.
-constexpr int kEstimateCalls = 8;
-/// A first call that takes longer says enough, though it maps memory too.
-constexpr double kLongCallNs = 5e6;
+/// So many that the library has tried its ways to store, and has used, so mapped, most slots of most rings.
+constexpr int kWarmCalls = 9;
+/// Calls that map memory may be a hundred times as long as later ones. Those that are long by themselves need no more.
+constexpr double kWarmNs = 2e8;
 /// What a long vector costs more than a short one, when time is shared out.
 constexpr double kWeightBytes = 4 << 20;
 
@@ -20,11 +20,15 @@ constexpr double kWeightBytes = 4 << 20;
 
 void time_block(const Job& job, Meeting& meeting, double block_ns, Way& way) {
   if (way.calls == 0) {
-    const double first_ns = run_block(job, meeting, Timing::isolated, 1, way).durations_ns[0];
-    const double call_ns = first_ns > kLongCallNs
-                               ? first_ns
-                               : median(run_block(job, meeting, Timing::isolated, kEstimateCalls, way).durations_ns);
-    way.calls = std::clamp(static_cast<int>(block_ns / std::max(call_ns, 1.0)), 1, kCallsMax);
+    std::vector<double> calls_ns;
+    double sum_ns = 0;
+    while (calls_ns.size() < kWarmCalls && sum_ns < kWarmNs) {
+      calls_ns.push_back(run_block(job, meeting, Timing::isolated, 1, way).durations_ns[0]);
+      sum_ns += calls_ns.back();
+    }
+    // Of the later half, since only the first calls map memory.
+    calls_ns.erase(calls_ns.begin(), calls_ns.begin() + static_cast<ptrdiff_t>(calls_ns.size() / 2));
+    way.calls = std::clamp(static_cast<int>(block_ns / std::max(median(calls_ns), 1.0)), 1, kCallsMax);
   }
   way.blocks_us.push_back(median(run_block(job, meeting, Timing::isolated, way.calls, way).durations_ns) / 1e3);
 }

@@ -28,8 +28,7 @@ class Way : public Subject {
 };
 
 /// Collective. Times one block, isolated, and appends its median, which is equal on all ranks. The first time calls are
-/// made before it: one that makes plans and maps memory, and, if that was short, some that say how many calls fit into
-/// `block_ns` (from 1 to 1000).
+/// made before it, which make plans, map memory and say how many calls fit into `block_ns` (from 1 to 1000).
 void time_block(const Job& job, Meeting& meeting, double block_ns, Way& way);
 
 /// The time of a run, shared out among its points by weight. What a point does not need goes to those after it. Rank
