@@ -27,10 +27,11 @@ struct Tuning {
 /// With few slots the rings of all peers together stay in the caches.
 constexpr std::array kPipelines = {
     Tuning{size_t{16} << 10, 4, 4},  Tuning{size_t{16} << 10, 64, 8}, Tuning{size_t{32} << 10, 2, 4},
-    Tuning{size_t{32} << 10, 8, 4},  Tuning{size_t{32} << 10, 32, 8}, Tuning{size_t{64} << 10, 2, 4},
-    Tuning{size_t{64} << 10, 8, 4},  Tuning{size_t{64} << 10, 64, 8}, Tuning{size_t{128} << 10, 2, 4},
-    Tuning{size_t{128} << 10, 4, 2}, Tuning{size_t{128} << 10, 8, 4}, Tuning{size_t{256} << 10, 8, 4},
-    Tuning{size_t{1} << 20, 2, 2}};
+    Tuning{size_t{32} << 10, 2, 8},  Tuning{size_t{32} << 10, 8, 4},  Tuning{size_t{32} << 10, 32, 8},
+    Tuning{size_t{64} << 10, 1, 8},  Tuning{size_t{64} << 10, 2, 4},  Tuning{size_t{64} << 10, 2, 8},
+    Tuning{size_t{64} << 10, 8, 4},  Tuning{size_t{64} << 10, 64, 8}, Tuning{size_t{128} << 10, 1, 4},
+    Tuning{size_t{128} << 10, 2, 4}, Tuning{size_t{128} << 10, 4, 2}, Tuning{size_t{128} << 10, 8, 4},
+    Tuning{size_t{256} << 10, 8, 4}, Tuning{size_t{1} << 20, 2, 2}};
 
 }  // namespace
 

@@ -13,7 +13,8 @@ namespace torii::golden {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
-constexpr std::size_t kBytes[] = {8, 256, 8 * kKiB, 64 * kKiB, kKiB* kKiB, 32 * kKiB* kKiB};
+constexpr std::size_t kShortBytes = 8, kLongBytes = kKiB * kKiB;
+constexpr std::size_t kBytes[] = {kShortBytes, 256, 8 * kKiB, 64 * kKiB, 512 * kKiB, kLongBytes, 32 * kLongBytes};
 
 /// The last two arguments of select().
 struct Fabric {
@@ -95,7 +96,7 @@ void append_free(const NamedShape& shape, Collective collective, Lines& lines) {
     }
   }
   if (!combines(collective)) return;
-  for (const std::size_t bytes : {kBytes[0], kBytes[4]}) {
+  for (const std::size_t bytes : {kShortBytes, kLongBytes}) {
     const PlanRequest request = request_on(shape, collective, Determinism::canonical);
     lines.push_back({key_of(shape, request, bytes, {}), value_of({}, request, bytes, {})});
   }
@@ -123,7 +124,7 @@ void append_forced_rows(Lines& lines) {
 
 void append_forced(const std::string& text, const Forced& forced, const NamedShape& shape, const PlanRequest& request,
                    Lines& lines) {
-  for (const std::size_t bytes : {kBytes[0], kBytes[4]}) {
+  for (const std::size_t bytes : {kShortBytes, kLongBytes}) {
     lines.push_back({"forced " + text + " " + key_of(shape, request, bytes, {}), value_of(forced, request, bytes, {})});
   }
 }
