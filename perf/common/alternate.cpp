@@ -11,7 +11,7 @@ namespace {
 constexpr int kCallsMax = 1000;
 /// So many that the library has tried its ways to store, and has used, so mapped, most slots of most rings.
 constexpr int kWarmCalls = 9;
-/// Calls that map memory may be a hundred times as long as later ones. Those that are long by themselves need no more.
+/// No more calls after this time, so that calls that are always long do not take the time of other cells.
 constexpr double kWarmNs = 2e8;
 /// What a long vector costs more than a short one, when time is shared out.
 constexpr double kWeightBytes = 4 << 20;
@@ -26,9 +26,9 @@ void time_block(const Job& job, Meeting& meeting, double block_ns, Way& way) {
       calls_ns.push_back(run_block(job, meeting, Timing::isolated, 1, way).durations_ns[0]);
       sum_ns += calls_ns.back();
     }
-    // Of the later half, since only the first calls map memory.
-    calls_ns.erase(calls_ns.begin(), calls_ns.begin() + static_cast<ptrdiff_t>(calls_ns.size() / 2));
-    way.calls = std::clamp(static_cast<int>(block_ns / std::max(median(calls_ns), 1.0)), 1, kCallsMax);
+    // The first calls map memory, so the later half says how long a call is.
+    const std::vector<double> later_ns(calls_ns.begin() + static_cast<ptrdiff_t>(calls_ns.size() / 2), calls_ns.end());
+    way.calls = std::clamp(static_cast<int>(block_ns / std::max(median(later_ns), 1.0)), 1, kCallsMax);
   }
   way.blocks_us.push_back(median(run_block(job, meeting, Timing::isolated, way.calls, way).durations_ns) / 1e3);
 }
