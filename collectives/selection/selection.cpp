@@ -79,7 +79,7 @@ const TuneRow* find_row(const TuneTable& table, const std::string& name, const O
     if (row.collective != request.collective || ranks < row.ranks_min || ranks > row.ranks_max) continue;
     if (asked.bytes < row.bytes_min || asked.bytes > row.bytes_max) continue;
     if (row.topology.value_or(kind) != kind) continue;
-    if (row.is_switch && !asked.several_nodes) continue;
+    if (row.topology == Topology::Kind::node && row.is_switch != asked.several_nodes) continue;
     if (!name.empty() && row.algorithm != name) continue;
     if (!row.topology && (names_topology || (name.empty() && is_by_links))) continue;
     request.tuning = row.tuning;

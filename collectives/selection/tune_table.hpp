@@ -17,7 +17,7 @@ namespace torii {
 /// wins.
 struct TuneRow {
   std::optional<Topology::Kind> topology;  ///< none: any. Meshes are tori
-  bool is_switch = false;                  ///< only a node's row: for ranks of which each two are a network apart
+  bool is_switch = false;                  ///< with Kind::node: for ranks on several nodes; without, on one node
   Collective collective = Collective::allreduce;
   int ranks_min = 1;
   int ranks_max = 1 << 20;
@@ -37,11 +37,11 @@ struct MachineShape {
 
 /// A tune file: JSON {"version": 1, "rows": [{"collective", "ranks": [min, max], "bytes_min" (without it 0),
 /// "bytes_max" (null: any), "algorithm", "segment", "slots", "window", "one_shot", "radix" and "lanes" (to each site;
-/// without them a model chooses), "topology" ("node", "torus", "tree" or "switch": ranks on several nodes of which no
-/// more is known; without it all)}], "streams": [{"from", "to", "rates"}], "machine": {"cpus", "l3_groups",
-/// "numa_nodes", "ranks"}}. Rows are in the order in which they are tried. Among them, "built-in torus", "built-in
-/// switch" and "built-in node" stand for the rows of one committed table; "built-in" in place of the list stands for
-/// all three. Streams and machine may be left out.
+/// without them a model chooses), "topology" ("node": ranks on one node, "torus", "tree" or "switch": ranks on several
+/// nodes of which no more is known; without it all)}], "streams": [{"from", "to", "rates"}], "machine": {"cpus",
+/// "l3_groups", "numa_nodes", "ranks"}}. Rows are in the order in which they are tried. Among them, "built-in torus",
+/// "built-in switch" and "built-in node" stand for the rows of one committed table; "built-in" in place of the list
+/// stands for all three. Streams and machine may be left out.
 class TuneTable {
  public:
   static constexpr int kVersion = 1;

@@ -9,7 +9,7 @@ namespace torii::perf {
 namespace {
 
 constexpr int kCallsMax = 1000;
-/// So many that the library has tried its ways to store, and has used, so mapped, most slots of most rings.
+/// So many that the library has tried its ways to store, and has used, so mapped, all slots of rings with few slots.
 constexpr int kWarmCalls = 9;
 /// No more calls after this time, so that calls that are always long do not take the time of other cells.
 constexpr double kWarmNs = 2e8;
@@ -18,7 +18,7 @@ constexpr double kWeightBytes = 4 << 20;
 
 }  // namespace
 
-void time_block(const Job& job, Meeting& meeting, double block_ns, Way& way) {
+void time_block(const Job& job, Meeting& meeting, Timing timing, double block_ns, Way& way) {
   if (way.calls == 0) {
     std::vector<double> calls_ns;
     double sum_ns = 0;
@@ -30,7 +30,7 @@ void time_block(const Job& job, Meeting& meeting, double block_ns, Way& way) {
     const std::vector<double> later_ns(calls_ns.begin() + static_cast<ptrdiff_t>(calls_ns.size() / 2), calls_ns.end());
     way.calls = std::clamp(static_cast<int>(block_ns / std::max(median(later_ns), 1.0)), 1, kCallsMax);
   }
-  way.blocks_us.push_back(median(run_block(job, meeting, Timing::isolated, way.calls, way).durations_ns) / 1e3);
+  way.blocks_us.push_back(median(run_block(job, meeting, timing, way.calls, way).durations_ns) / 1e3);
 }
 
 Budget::Budget(const Job& job, double seconds, std::span<const size_t> sizes_bytes)

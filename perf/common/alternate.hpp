@@ -27,10 +27,9 @@ class Way : public Subject {
   CallData& data_;
 };
 
-/// Collective. Times one block, isolated, and appends its median, which is equal on all ranks. The first time
-/// up to nine calls are made before it. They make plans, map memory and say how many calls fit into `block_ns` (from 1
-/// to 1000).
-void time_block(const Job& job, Meeting& meeting, double block_ns, Way& way);
+/// Collective. Times one block and appends its median (in a row: its mean), which is equal on all ranks. Before the
+/// first block a few isolated calls make plans, map memory and say how many calls fit into `block_ns` (from 1 to 1000).
+void time_block(const Job& job, Meeting& meeting, Timing timing, double block_ns, Way& way);
 
 /// The time of a run, shared out among its points by weight. What a point does not need goes to those after it. Rank
 /// 0's clock decides for all, so every question is collective.

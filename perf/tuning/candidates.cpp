@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 
 #include "perf/common/names.hpp"
 #include "runtime/base/numbers.hpp"
@@ -12,26 +14,46 @@
 namespace torii::perf {
 namespace {
 
-constexpr std::array<size_t, 6> kWholeSegments = {
-    512, size_t{4} << 10, size_t{8} << 10, size_t{16} << 10, size_t{64} << 10, size_t{256} << 10};
+constexpr size_t kKiB = 1024;
+constexpr std::array kWholeSegments = {kKiB / 2,  4 * kKiB,  8 * kKiB,   16 * kKiB,
+                                       32 * kKiB, 64 * kKiB, 128 * kKiB, 256 * kKiB};
 /// Few slots stay in the reader's second-level cache, many have left it before they are written again.
 constexpr std::array kWholeSlots = {4, 64};
-constexpr size_t kManySlotsSegmentMax = size_t{16} << 10;
+constexpr size_t kManySlotsSegmentMax = 16 * kKiB;
 /// From here on a pipeline of segments may win.
-constexpr size_t kPipelineBytesMin = size_t{16} << 10;
+constexpr size_t kPipelineBytesMin = 16 * kKiB;
 
 struct Tuning {
   size_t segment_bytes;
   int slots, window;
 };
-/// With few slots the rings of all peers together stay in the caches.
-constexpr std::array kPipelines = {
-    Tuning{size_t{16} << 10, 4, 4},  Tuning{size_t{16} << 10, 64, 8}, Tuning{size_t{32} << 10, 2, 4},
-    Tuning{size_t{32} << 10, 2, 8},  Tuning{size_t{32} << 10, 8, 4},  Tuning{size_t{32} << 10, 32, 8},
-    Tuning{size_t{64} << 10, 1, 8},  Tuning{size_t{64} << 10, 2, 4},  Tuning{size_t{64} << 10, 2, 8},
-    Tuning{size_t{64} << 10, 8, 4},  Tuning{size_t{64} << 10, 64, 8}, Tuning{size_t{128} << 10, 1, 4},
-    Tuning{size_t{128} << 10, 2, 4}, Tuning{size_t{128} << 10, 4, 2}, Tuning{size_t{128} << 10, 8, 4},
-    Tuning{size_t{256} << 10, 8, 4}, Tuning{size_t{1} << 20, 2, 2}};
+constexpr std::array kPipelines = {Tuning{16 * kKiB, 4, 4},  Tuning{16 * kKiB, 64, 8}, Tuning{32 * kKiB, 8, 4},
+                                   Tuning{32 * kKiB, 32, 8}, Tuning{64 * kKiB, 8, 4},  Tuning{64 * kKiB, 64, 8},
+                                   Tuning{128 * kKiB, 4, 2}, Tuning{128 * kKiB, 8, 4}, Tuning{256 * kKiB, 8, 4},
+                                   Tuning{1024 * kKiB, 2, 2}};
+
+/// A ring that holds about one block, in so many parts. The rings of all peers together then stay in the caches.
+struct BlockRing {
+  size_t parts;
+  int slots;
+};
+constexpr std::array kBlockRings = {BlockRing{1, 1}, BlockRing{1, 2}, BlockRing{2, 2}, BlockRing{4, 2},
+                                    BlockRing{4, 4}};
+constexpr size_t kRingSegmentMin = 4 * kKiB, kRingSegmentMax = 1024 * kKiB;
+/// With few slots a longer window changes nothing, but that of an exchange counts transfers.
+constexpr int kWindow = 4, kExchangeWindow = 8;
+
+/// Segments are powers of two, as in the other lists.
+std::vector<Tuning> block_rings(torii_collective collective, size_t block_bytes) {
+  std::vector<Tuning> list;
+  for (const BlockRing& ring : kBlockRings) {
+    const size_t segment_bytes = std::bit_ceil(block_bytes) / ring.parts;
+    if (segment_bytes < kRingSegmentMin || segment_bytes > kRingSegmentMax) continue;
+    list.push_back({segment_bytes, ring.slots, kWindow});
+    if (is_personalised(collective)) list.push_back({segment_bytes, ring.slots, kExchangeWindow});
+  }
+  return list;
+}
 
 }  // namespace
 
@@ -42,12 +64,16 @@ std::string to_text(const Choice& choice) {
 
 std::vector<Choice> candidates(torii_collective collective, size_t bytes, int ranks,
                                const std::vector<std::string>& algorithms) {
-  // Segments divide blocks where every rank has one.
-  const size_t message_bytes = has_blocks(collective) ? bytes / static_cast<size_t>(ranks) : bytes;
+  // Segments divide blocks where every rank has one. Elsewhere some algorithms divide the vector among the ranks.
+  const size_t block_bytes = bytes / static_cast<size_t>(ranks);
+  const size_t message_bytes = has_blocks(collective) ? block_bytes : bytes;
   std::vector<Choice> list;
+  const auto add = [&](const Choice& choice) {
+    if (std::find(list.begin(), list.end(), choice) == list.end()) list.push_back(choice);
+  };
   for (const std::string& algorithm : algorithms) {
     if (collective == TORII_BARRIER) {
-      list.push_back({algorithm, 64, 4, 1, false});
+      add({algorithm, 64, 4, 1, false});
       continue;
     }
     // One message: the least segment that takes the vector, and the next one, which longer vectors may share.
@@ -57,15 +83,20 @@ std::vector<Choice> candidates(torii_collective collective, size_t bytes, int ra
       ++wholes;
       for (const int slots : kWholeSlots) {
         if (slots > kWholeSlots[0] && segment > kManySlotsSegmentMax) continue;
-        list.push_back({algorithm, segment, slots, 1, false});
+        add({algorithm, segment, slots, 1, false});
         // Other algorithms know no one_shot.
-        if (algorithm == "node" || algorithm == "direct") list.push_back({algorithm, segment, slots, 1, true});
+        if (algorithm == "node" || algorithm == "direct") add({algorithm, segment, slots, 1, true});
+      }
+    }
+    for (const size_t ring_bytes : {message_bytes, block_bytes}) {
+      for (const Tuning& tuning : block_rings(collective, ring_bytes)) {
+        add({algorithm, tuning.segment_bytes, tuning.slots, tuning.window, false});
       }
     }
     if (message_bytes < kPipelineBytesMin) continue;
     for (const Tuning& tuning : kPipelines) {
       if (tuning.segment_bytes > message_bytes) continue;
-      list.push_back({algorithm, tuning.segment_bytes, tuning.slots, tuning.window, false});
+      add({algorithm, tuning.segment_bytes, tuning.slots, tuning.window, false});
     }
   }
   return list;

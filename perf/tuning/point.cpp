@@ -111,11 +111,11 @@ Measured Contestant::measured(const Contestant& table) const {
 }
 
 /// One block of everybody on every kind of memory, starting with another one each round. False: out of time.
-bool run_round(const Job& job, Meeting& meeting, const Budget& budget, double block_ns,
+bool run_round(const Job& job, Meeting& meeting, const Budget& budget, const PointRequest& request,
                const std::vector<Contestant*>& active, size_t round) {
   for (size_t i = 0; i < active.size(); ++i) {
     for (const auto& way : active[(round + i) % active.size()]->ways()) {
-      time_block(job, meeting, block_ns, *way);
+      time_block(job, meeting, request.timing, request.block_ns, *way);
     }
     if (budget.is_over()) return false;
   }
@@ -165,7 +165,7 @@ int search(const Job& job, Meeting& meeting, Budget& budget, const PointRequest&
   for (Contestant& one : contestants) active.push_back(&one);
   int rounds = 0;
   while (rounds < request.rounds && (rounds == 0 || !budget.share_is_over(kSearchPart))) {
-    if (!run_round(job, meeting, budget, request.block_ns, active, static_cast<size_t>(rounds))) break;
+    if (!run_round(job, meeting, budget, request, active, static_cast<size_t>(rounds))) break;
     ++rounds;
     drop_losers(active, contestants.front());
   }
@@ -180,7 +180,7 @@ std::optional<Measured> run_final(const Job& job, Meeting& meeting, Budget& budg
   best.forget_blocks();
   int rounds = 0;
   while (rounds < request.rounds && (rounds < kFinalRoundsMin || !budget.share_is_over())) {
-    if (!run_round(job, meeting, budget, request.block_ns, {&table, &best}, static_cast<size_t>(rounds))) break;
+    if (!run_round(job, meeting, budget, request, {&table, &best}, static_cast<size_t>(rounds))) break;
     ++rounds;
   }
   if (rounds < std::min(kFinalRoundsMin, request.rounds)) return std::nullopt;

@@ -28,7 +28,8 @@ struct PointRequest {
   std::vector<std::string> algorithms;  ///< not for Rivals::table
   std::string table;                    ///< the other one as JSON text, for Rivals::table
   int rounds = 7;                       ///< of the search, and of the final; at most
-  double block_ns = 2e6;                ///< of one block of one candidate on one kind of memory
+  Timing timing = Timing::isolated;
+  double block_ns = 2e6;  ///< of one block of one candidate on one kind of memory
 };
 
 /// Figures of one candidate. `ratio` to the choice of the table: the median over the rounds of the time of this

@@ -42,6 +42,7 @@ struct TuneOptions {
   std::string other_table;  ///< as text
   int ranks = 0, rounds = 7;
   double budget_s = 300, block_ms = 2;
+  Timing timing = Timing::isolated;
   bool quiet = false;
   std::string json, tune_file, command, label;
 };
@@ -55,7 +56,7 @@ std::string joined(std::span<const std::string_view> words) {
 /// Filled by CLI11.
 struct Raw {
   std::string algorithms = joined(all_algorithms());
-  std::string cells, rivals = "tunings", other;
+  std::string cells, rivals = "tunings", other, timing = name(Timing::isolated);
 };
 
 /// In the order given: the time that a cell leaves goes to those behind it.
@@ -84,6 +85,7 @@ void read_rivals(const Raw& raw, TuneOptions& options) {
 void read_lists(const Raw& raw, TuneOptions& options) {
   read_cells(raw, options);
   read_rivals(raw, options);
+  options.timing = raw.timing == name(Timing::loop) ? Timing::loop : Timing::isolated;
   options.algorithms = split_list(raw.algorithms);
   for (const std::string& word : options.algorithms) {
     const auto all = all_algorithms();
@@ -116,6 +118,9 @@ bool parse(int argc, char** argv, TuneOptions& options) {
   app.add_option("--algorithms", raw.algorithms, "a list of algorithms")->capture_default_str();
   app.add_option("--rivals", raw.rivals, "tunings (of all algorithms), algorithms (forced ones), or table")
       ->check(CLI::IsMember({"tunings", "algorithms", "table"}))
+      ->capture_default_str();
+  app.add_option("--timing", raw.timing, "isolated calls, or loop: calls in a row")
+      ->check(CLI::IsMember({name(Timing::isolated), name(Timing::loop)}))
       ->capture_default_str();
   app.add_option("--other", raw.other, "the tune file of --rivals table");
   app.add_option("--tune-file", options.tune_file, "the table to compare with, instead of TORII_TUNE_FILE's");
@@ -182,6 +187,7 @@ class TuneLog {
     json["candidates"] = Json::array();
     for (const Measured& one : result.candidates) json["candidates"].push_back(to_json(one));
     json["best"] = result.best ? to_json(*result.best) : Json(nullptr);
+    json["timing"] = name(options_.timing);
     json["tune_file"] = options_.tune_file;
     json["command"] = options_.command;
     lines_.add(std::move(json));
@@ -225,6 +231,7 @@ PointRequest request_of(const TuneOptions& options, const Cell& cell) {
   request.algorithms = options.algorithms;
   request.table = options.other_table;
   request.rounds = options.rounds;
+  request.timing = options.timing;
   request.block_ns = options.block_ms * 1e6;
   return request;
 }

@@ -3,6 +3,7 @@
 // tests/processes and tests/tools.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -40,6 +41,22 @@ TEST(TuneCandidates, AreThoseOfTheCatalogue) {
     }
     EXPECT_GE(seen.size(), names.size());
   }
+}
+
+/// A search on another machine tries what was found to be fast on this one.
+TEST(TuneCandidates, HoldTheBuiltInRowsOfANode) {
+  int rows = 0;
+  for (const TuneRow& row : TuneTable::built_in().rows()) {
+    if (row.topology != Topology::Kind::node || row.is_switch) continue;
+    ++rows;
+    const auto collective = static_cast<torii_collective>(row.collective);
+    const Choice choice = {row.algorithm, row.tuning.segment_bytes, row.tuning.slots, row.tuning.window,
+                           row.tuning.one_shot};
+    const std::vector<Choice> all = candidates(collective, row.bytes_max, row.ranks_max, {row.algorithm});
+    EXPECT_NE(std::ranges::find(all, choice), all.end())
+        << name(collective) << " of " << row.bytes_max << " bytes on " << row.ranks_max << ": " << to_text(choice);
+  }
+  EXPECT_GT(rows, 30);
 }
 
 class TuneProgram : public tests::FolderTest {

@@ -91,6 +91,10 @@ TEST(ToriiInfoPlan, SaysWhenATeamRefusesThePlan) {
   const Outcome outcome = torii_info({"plan", "allreduce", "--segment", "1G"});
   EXPECT_TRUE(holds(outcome.output, "so it REFUSES this plan")) << outcome.output;
   EXPECT_FALSE(holds(torii_info({"plan", "allreduce"}).output, "REFUSES"));
+  // Segments that nobody forced become shorter instead.
+  const Outcome shortened = torii_info({"plan", "allreduce", "--bytes", "1M"}, {"TORII_SLOTS=256"});
+  EXPECT_TRUE(holds(shortened.output, "instead, to fit into the team's staging")) << shortened.output;
+  EXPECT_FALSE(holds(shortened.output, "REFUSES")) << shortened.output;
 }
 
 TEST(ToriiInfoPlan, AFaultIsPrintedAndEndsWithOne) {

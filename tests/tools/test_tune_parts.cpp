@@ -111,11 +111,22 @@ TEST(TuneRows, PassesByTurnsConfirm) {
   EXPECT_DOUBLE_EQ(kept[0].gain, 1.25);
 }
 
+TEST(TuneRows, CallsInARowMustNotBeSlower) {
+  const std::vector<TunedRow> rows = faster_rows({timed(2, 64, 0.5), timed(2, 256, 0.5), timed(2, 1024, 0.5)});
+  ASSERT_EQ(rows.size(), 3U);
+  const std::vector<TunedRow> kept =
+      rows_good_in_a_row(rows, {timed(2, 64, 1.02), timed(2, 64, 1.5), timed(2, 64, 0.9),      // 1.02 in the median
+                                timed(2, 256, 0.8), timed(2, 256, 1.1), timed(2, 256, 1.2)});  // 1.1
+  ASSERT_EQ(kept.size(), 1U) << "without figures of the last one it is out";
+  EXPECT_EQ(kept[0].cell.bytes, 64U);
+}
+
 TEST(TuneRows, TheFileServesNodesAndKeepsTheOtherBuiltInRows) {
   const std::string text =
       tune_file_text(faster_rows({timed(4, 1024, 0.9), timed(4, 4096, 0.5)}), {{"host", "h\xff"}}, {8, 2, 1, 4});
   const TuneTable table = TuneTable::parse(text, "made");
   EXPECT_EQ(table.rows().size(), TuneTable::built_in().rows().size() + 2);
+  EXPECT_TRUE(tests::holds(text, R"("topology":"node")")) << "models make no offer against what was measured";
   ASSERT_TRUE(table.machine());
   EXPECT_EQ(table.machine()->l3_groups, 2);
   PlanRequest request;

@@ -139,6 +139,19 @@ std::string reason(const TuneTable& table, const PlanAnswer& answer) {
   return text;
 }
 
+/// As a team does: segments that are not forced become shorter if its staging has no room for the plan.
+void shorten_segments(PlanAnswer& answer) {
+  if (answer.settings.segment_bytes != 0) return;
+  Selected& selected = answer.selected;
+  const std::size_t segment_bytes = selected.request.tuning.segment_bytes;
+  const StagingLimit limit = {team_staging_bytes(selected.request.topology.ranks()), answer.widening,
+                              answer.several_nodes};
+  (void)fitting_plan(selected, 0, 1, limit);
+  if (selected.request.tuning.segment_bytes == segment_bytes) return;
+  answer.why += fmt::format("; segments of {} instead, to fit into the team's staging",
+                            bytes_text(selected.request.tuning.segment_bytes));
+}
+
 void add_orders(const Algorithm& algorithm, int blocks, PlanAnswer& answer) {
   const PlanRequest& request = answer.selected.request;
   if (answer.verdict && answer.verdict->ok()) {
@@ -186,6 +199,7 @@ PlanAnswer answer(const PlanQuestion& question) {
   // `request` now has the tuning.
   answer.selected = select(table, forced, request, answer.bytes, answer.several_nodes, transports::put_bytes(true));
   answer.why = reason(table, answer);
+  shorten_segments(answer);
   const Algorithm& algorithm = *answer.selected.algorithm;
   for (const Algorithm& other : catalogue()) {
     if (other.name != algorithm.name) answer.others.emplace_back(other.name, other.why_not(request));

@@ -24,8 +24,9 @@
 namespace torii::tools {
 namespace {
 
-/// The search for faster rows has this part of the time, and passes of both tables by turns have the rest.
-constexpr double kSearchPart = 0.7;
+/// The search for faster rows has the first part of the time, passes of both tables by turns have the second one with
+/// isolated calls and the rest with calls in a row.
+constexpr double kSearchPart = 0.7, kTurnsPart = 0.18;
 constexpr int kTurnPasses = 3;
 constexpr int kCheckPasses = 3;
 
@@ -188,35 +189,56 @@ std::vector<std::vector<TuneCell>> cells_of(const std::vector<TunedRow>& rows, c
   return cells;
 }
 
+/// Passes of both tables by turns.
+struct Turns {
+  int code = kDone;
+  std::vector<TuneLine> lines;
+  std::size_t asked = 0;  ///< lines of all passes, some of which may be missing because time was over
+};
+
+/// Over the cells of `rows`, until `end_s` seconds are left.
+Turns run_turns(Campaign& campaign, const std::vector<TunedRow>& rows, const Json& measured, double end_s,
+                const std::string& timing, const std::string& label) {
+  Turns turns;
+  if (rows.empty()) return turns;
+  const TuneJobs& jobs = campaign.jobs();
+  const auto before = static_cast<std::ptrdiff_t>(jobs.lines().size());
+  const MemoryFile table("torii-info tune table");
+  table.write(tune_file_text(rows, measured, campaign.shape()));
+  turns.asked = kTurnPasses * rows.size();
+  turns.code = campaign.run(cells_of(rows, campaign.ranks()), kTurnPasses, end_s,
+                            {"--rivals", "table", "--other", table.path(), "--timing", timing}, label);
+  turns.lines.assign(jobs.lines().begin() + before, jobs.lines().end());
+  return turns;
+}
+
 Report make_table(const TuneRequest& request, const Settings& settings, Campaign& campaign) {
-  TuneJobs& jobs = campaign.jobs();
-  const int code =
-      campaign.run(campaign.cells(), 1, (1 - kSearchPart) * jobs.seconds(), {"--rivals", "tunings"}, "search");
+  const TuneJobs& jobs = campaign.jobs();
+  const double seconds = jobs.seconds();
+  const int code = campaign.run(campaign.cells(), 1, (1 - kSearchPart) * seconds, {"--rivals", "tunings"}, "search");
   if (code != kDone) return ended(code);
   const std::vector<TuneLine> search = jobs.lines();
   if (search.empty()) {
     throw Error(Status::timeout, fmt::format("no cell was measured in {:g} minutes; give more", request.minutes));
   }
   const Json measured = provenance(request, settings, campaign);
-  std::vector<TunedRow> rows = faster_rows(search);
-  const std::size_t found = rows.size();
-  if (found > 0) {
-    const MemoryFile table("torii-info tune table");
-    table.write(tune_file_text(rows, measured, campaign.shape()));
-    const int turns = campaign.run(cells_of(rows, campaign.ranks()), kTurnPasses, 0,
-                                   {"--rivals", "table", "--other", table.path()}, "by turns");
-    if (turns != kDone) return ended(turns);
-    rows =
-        confirmed_rows(rows, {jobs.lines().begin() + static_cast<std::ptrdiff_t>(search.size()), jobs.lines().end()});
-  }
-  const std::size_t turns = jobs.lines().size() - search.size();
+  const std::vector<TunedRow> found = faster_rows(search);
+  const Turns isolated =
+      run_turns(campaign, found, measured, (1 - kSearchPart - kTurnsPart) * seconds, "isolated", "by turns");
+  if (isolated.code != kDone) return ended(isolated.code);
+  const std::vector<TunedRow> confirmed = confirmed_rows(found, isolated.lines);
+  const Turns in_a_row = run_turns(campaign, confirmed, measured, 0, "loop", "in a row");
+  if (in_a_row.code != kDone) return ended(in_a_row.code);
+  const std::vector<TunedRow> rows = rows_good_in_a_row(confirmed, in_a_row.lines);
   if (!request.raw.empty()) write_whole(request.raw, jobs.raw());
   write_whole(request.output, tune_file_text(rows, measured, campaign.shape()));
   Report report = report_rows(request, rows, search.size(), campaign.cell_count());
-  const bool is_whole = search.size() == campaign.cell_count() && turns == kTurnPasses * found;
-  if (turns < kTurnPasses * found) {
+  const std::size_t asked = isolated.asked + in_a_row.asked;
+  const std::size_t made = isolated.lines.size() + in_a_row.lines.size();
+  const bool is_whole = search.size() == campaign.cell_count() && made == asked;
+  if (made < asked) {
     report.text += fmt::format("{} of {} comparisons by turns were not made, because {:g} minutes were over\n",
-                               kTurnPasses * found - turns, kTurnPasses * found, request.minutes);
+                               asked - made, asked, request.minutes);
   }
   report.json["complete"] = is_whole;
   if (request.output == "-") {

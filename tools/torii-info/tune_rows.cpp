@@ -22,6 +22,7 @@ std::vector<TunedRow> faster_rows(const std::vector<TuneLine>& search) {
     if (figure.line.ratio > 1 / kGainLeast) continue;
     TunedRow tuned = {cell, figure.line.rival_row, figure.line.algorithm, 1 / figure.line.ratio};
     const auto fewer = ranks.find(cell.ranks);
+    tuned.row.topology = Topology::Kind::node;
     tuned.row.collective = cell.collective;
     tuned.row.ranks_min = fewer == ranks.begin() ? cell.ranks : *std::prev(fewer) + 1;
     tuned.row.ranks_max = cell.ranks;
@@ -49,6 +50,16 @@ std::vector<TunedRow> confirmed_rows(const std::vector<TunedRow>& rows, const st
     confirmed.push_back(tuned);
   }
   return confirmed;
+}
+
+std::vector<TunedRow> rows_good_in_a_row(const std::vector<TunedRow>& rows, const std::vector<TuneLine>& in_a_row) {
+  const std::map<TuneCell, TuneFigure> figures = medians(in_a_row);
+  std::vector<TunedRow> good;
+  std::ranges::copy_if(rows, std::back_inserter(good), [&](const TunedRow& tuned) {
+    const auto figure = figures.find(tuned.cell);
+    return figure != figures.end() && figure->second.line.ratio <= kGainLeast;
+  });
+  return good;
 }
 
 std::string tune_file_text(const std::vector<TunedRow>& rows, const Json& measured, const MachineShape& machine) {

@@ -28,6 +28,10 @@ std::vector<TunedRow> faster_rows(const std::vector<TuneLine>& search);
 /// and in none slower by more than that. Their gain is the median.
 std::vector<TunedRow> confirmed_rows(const std::vector<TunedRow>& rows, const std::vector<TuneLine>& by_turns);
 
+/// The rows with which calls in a row are slower by at most kGainLeast, in the median of the passes. A search times
+/// isolated calls, for which few slots are enough; in a row a rank may need more to run ahead.
+std::vector<TunedRow> rows_good_in_a_row(const std::vector<TunedRow>& rows, const std::vector<TuneLine>& in_a_row);
+
 /// The tune file: the rows before the built-in rows for nodes, and behind those for tori and switches, since they were
 /// measured on one machine.
 std::string tune_file_text(const std::vector<TunedRow>& rows, const Json& measured, const MachineShape& machine);

@@ -233,6 +233,23 @@ TEST(TuneFile, RowsMayServeALengthInTheMiddleAndNameTheBuiltInOnes) {
   EXPECT_TRUE(built_in.machine()) << "the built-in table says where its rows for nodes were measured";
 }
 
+TEST(TuneFile, RowsOfANodeAreForOneNode) {
+  const TuneTable table = TuneTable::parse(R"({"version": 1, "rows": [
+    {"topology": "node", "collective": "allreduce", "ranks": [2, 4], "bytes_max": null, "algorithm": "ring",
+     "segment": 4096, "slots": 2, "window": 1},
+    {"topology": "switch", "collective": "allreduce", "ranks": [2, 4], "bytes_max": null, "algorithm": "ring",
+     "segment": 8192, "slots": 8, "window": 4}]})",
+                                           "the test's table");
+  for (const char* algorithm : {"auto", "ring"}) {
+    const auto slots = [&](bool several_nodes) {
+      const PlanRequest request = request_of(Collective::allreduce, 4);
+      return select(table, {.algorithm = algorithm}, request, 150, several_nodes).request.tuning.slots;
+    };
+    EXPECT_EQ(slots(false), 2) << algorithm;
+    EXPECT_EQ(slots(true), 8) << algorithm << ", over a network few slots cost round trips";
+  }
+}
+
 TEST(TuneFile, BadValuesAreNamedWithTheirPlace) {
   const std::string row = R"("collective": "allreduce", "ranks": [1, 2], "bytes_max": null, "algorithm": "node", )";
   const auto table_of = [](const std::string& one) { return R"({"version": 1, "rows": [{)" + one + "}]}"; };
