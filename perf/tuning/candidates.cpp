@@ -32,13 +32,14 @@ constexpr std::array kPipelines = {Tuning{16 * kKiB, 4, 4},  Tuning{16 * kKiB, 6
                                    Tuning{128 * kKiB, 4, 2}, Tuning{128 * kKiB, 8, 4}, Tuning{256 * kKiB, 8, 4},
                                    Tuning{1024 * kKiB, 2, 2}};
 
-/// A ring that holds about one block, in so many parts. The rings of all peers together then stay in the caches.
+/// A ring of about one block or less, which is cut into so many parts. The rings of all peers together then stay in the
+/// caches.
 struct BlockRing {
   size_t parts;
   int slots;
 };
-constexpr std::array kBlockRings = {BlockRing{1, 1}, BlockRing{1, 2}, BlockRing{2, 2}, BlockRing{4, 2},
-                                    BlockRing{4, 4}};
+constexpr std::array kBlockRings = {BlockRing{1, 1}, BlockRing{1, 2}, BlockRing{2, 1},
+                                    BlockRing{2, 2}, BlockRing{4, 2}, BlockRing{4, 4}};
 constexpr size_t kRingSegmentMin = 4 * kKiB, kRingSegmentMax = 1024 * kKiB;
 /// With few slots a longer window changes nothing, but that of an exchange counts transfers.
 constexpr int kWindow = 4, kExchangeWindow = 8;
