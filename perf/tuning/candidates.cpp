@@ -32,8 +32,8 @@ constexpr std::array kPipelines = {Tuning{16 * kKiB, 4, 4},  Tuning{16 * kKiB, 6
                                    Tuning{128 * kKiB, 4, 2}, Tuning{128 * kKiB, 8, 4}, Tuning{256 * kKiB, 8, 4},
                                    Tuning{1024 * kKiB, 2, 2}};
 
-/// A ring of about one block or less, which is cut into so many parts. The rings of all peers together then stay in the
-/// caches.
+/// A ring of half a block to two: segments are blocks, rounded up to a power of two, over `parts`. The rings of all
+/// peers together then stay in the caches.
 struct BlockRing {
   size_t parts;
   int slots;

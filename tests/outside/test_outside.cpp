@@ -83,7 +83,8 @@ TEST(Outside, TheOfferStandsBetweenRowsForTheTopologyAndRowsForAny) {
   };
   const std::string any = R"({"collective": "allreduce", "ranks": [1, 4], "algorithm": "ring", "segment": 4096,
     "slots": 4, "window": 1)";
-  const std::string here = any + R"(, "topology": "node"})";
+  const std::string here = any + R"(, "topology": "switch"})";
+  const std::string elsewhere = any + R"(, "topology": "node"})";
   EXPECT_EQ(selected("", false).algorithm->name, "trinaryx3") << "the first of the catalogue";
   const Selected free = selected("", true);
   EXPECT_EQ(free.algorithm->name, "line");
@@ -93,6 +94,7 @@ TEST(Outside, TheOfferStandsBetweenRowsForTheTopologyAndRowsForAny) {
   EXPECT_FALSE(selected(any + "}", true).row.has_value());
   EXPECT_EQ(selected(any + "}", false).algorithm->name, "ring");
   EXPECT_EQ(selected(here, true).algorithm->name, "ring");
+  EXPECT_EQ(selected(elsewhere, true).algorithm->name, "line") << "a node is one node";
   EXPECT_EQ(selected("", true, {.algorithm = "ring"}).algorithm->name, "ring");
   EXPECT_EQ(selected("", false, {.algorithm = "line"}).request.tuning.slots, 2) << "the tuning of the offer";
   // An offer for what the algorithm cannot do is not looked at.

@@ -49,11 +49,14 @@ TEST(TuneLines, WithoutAFinalNobodyWasFaster) {
       line_of(Json::array({candidate("ring", 1.4), candidate("binomial", 1.2), candidate("far", 1.1, 1)}), nullptr));
   EXPECT_EQ(slower.rival, "binomial 4K/4/1 one_shot") << "who was dropped is out";
   EXPECT_DOUBLE_EQ(slower.ratio, 1.2);
+  EXPECT_TRUE(slower.is_decided);
   const TuneLine cut = parse_tune_line(line_of(Json::array({candidate("ring", 0.5)}), nullptr));
   EXPECT_DOUBLE_EQ(cut.ratio, 1) << "time was over before the final";
+  EXPECT_FALSE(cut.is_decided);
   const TuneLine alone = parse_tune_line(line_of(Json::array(), nullptr));
   EXPECT_EQ(alone.rival, "");
   EXPECT_DOUBLE_EQ(alone.ratio, 1);
+  EXPECT_FALSE(alone.is_decided);
 }
 
 TEST(TuneLines, OthersAreRefused) {
@@ -72,6 +75,7 @@ TuneLine timed(int ranks, std::size_t bytes, double ratio, Collective collective
   line.rival_row.tuning.slots = 4;
   line.rival_row.tuning.window = 1;
   line.ratio = ratio;
+  line.is_decided = true;
   return line;
 }
 
@@ -119,6 +123,9 @@ TEST(TuneRows, CallsInARowMustNotBeSlower) {
                                 timed(2, 256, 0.8), timed(2, 256, 1.1), timed(2, 256, 1.2)});  // 1.1
   ASSERT_EQ(kept.size(), 1U) << "without figures of the last one it is out";
   EXPECT_EQ(kept[0].cell.bytes, 64U);
+  TuneLine undecided = timed(2, 64, 1);
+  undecided.is_decided = false;
+  EXPECT_TRUE(rows_good_in_a_row(rows, {undecided}).empty()) << "time was over before the final";
 }
 
 TEST(TuneRows, TheFileServesNodesAndKeepsTheOtherBuiltInRows) {
@@ -126,7 +133,7 @@ TEST(TuneRows, TheFileServesNodesAndKeepsTheOtherBuiltInRows) {
       tune_file_text(faster_rows({timed(4, 1024, 0.9), timed(4, 4096, 0.5)}), {{"host", "h\xff"}}, {8, 2, 1, 4});
   const TuneTable table = TuneTable::parse(text, "made");
   EXPECT_EQ(table.rows().size(), TuneTable::built_in().rows().size() + 2);
-  EXPECT_TRUE(tests::holds(text, R"("topology":"node")")) << "models make no offer against what was measured";
+  EXPECT_TRUE(tests::holds(text, R"("topology":"node")"));
   ASSERT_TRUE(table.machine());
   EXPECT_EQ(table.machine()->l3_groups, 2);
   PlanRequest request;

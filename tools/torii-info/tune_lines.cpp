@@ -35,7 +35,10 @@ TuneLine parse_tune_line(const Json& json) {
         if (best.is_null() || one.at("ratio") < best.at("ratio")) best = one;
       }
       if (best.is_null()) return line;
-      if (best.at("ratio") < 1) best["ratio"] = 1;  // time was over before the final
+      line.is_decided = best.at("ratio") >= 1;
+      if (!line.is_decided) best["ratio"] = 1;  // time was over before the final
+    } else {
+      line.is_decided = true;
     }
     line.ratio = best.at("ratio");
     line.rival_row.algorithm = best.at("algorithm");

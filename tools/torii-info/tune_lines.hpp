@@ -34,6 +34,7 @@ struct TuneLine {
   std::string rival;                       ///< the best other choice; empty if there was none to compare with
   TuneRow rival_row;                       ///< its algorithm and tuning; the tuning is known if tunings were compared
   double ratio = 1;                        ///< time of the rival over that of the choice; below 1 is faster
+  bool is_decided = false;                 ///< there was a rival, and time for a final if it was faster
 };
 
 /// Throws Error{internal} for a line that tune_perf does not write.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regret in passes; or a search for faster rows, then passes of both tables by turns.
+// Regret in passes; or a search for faster rows, then passes of both tables by turns, isolated and in a row.
 #include "tools/torii-info/tune_measure.hpp"
 
 #include <fmt/format.h>
@@ -237,8 +237,10 @@ Report make_table(const TuneRequest& request, const Settings& settings, Campaign
   const std::size_t made = isolated.lines.size() + in_a_row.lines.size();
   const bool is_whole = search.size() == campaign.cell_count() && made == asked;
   if (made < asked) {
-    report.text += fmt::format("{} of {} comparisons by turns were not made, because {:g} minutes were over\n",
-                               asked - made, asked, request.minutes);
+    report.text += fmt::format(
+        "{} of {} comparisons by turns and in a row were not made, because {:g} minutes were over; "
+        "rows without them were dropped\n",
+        asked - made, asked, request.minutes);
   }
   report.json["complete"] = is_whole;
   if (request.output == "-") {

@@ -52,7 +52,8 @@ std::vector<TunedRow> confirmed_rows(const std::vector<TunedRow>& rows, const st
   return confirmed;
 }
 
-std::vector<TunedRow> rows_good_in_a_row(const std::vector<TunedRow>& rows, const std::vector<TuneLine>& in_a_row) {
+std::vector<TunedRow> rows_good_in_a_row(const std::vector<TunedRow>& rows, std::vector<TuneLine> in_a_row) {
+  std::erase_if(in_a_row, [](const TuneLine& line) { return !line.is_decided; });
   const std::map<TuneCell, TuneFigure> figures = medians(in_a_row);
   std::vector<TunedRow> good;
   std::ranges::copy_if(rows, std::back_inserter(good), [&](const TunedRow& tuned) {
