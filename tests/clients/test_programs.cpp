@@ -41,7 +41,7 @@ TEST(Clients, Mpi4py) {
 class Folder {
  public:
   Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "torii_clients_XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "torii_test_clients_XXXXXX").string();
     path_ = mkdtemp(name.data());
   }
   Folder(const Folder&) = delete;

@@ -293,7 +293,7 @@ TEST(ManyRanks, OnDrawnNodesGiveTheDeclaredExpression) {
 /// A hub with 40 leaves, to which all send in a reduce.
 TEST(ManyRanks, OfAStarGiveTheDeclaredExpression) {
   constexpr int kLeaves = 40;
-  std::string name = (std::filesystem::temp_directory_path() / "torii_star_XXXXXX").string();
+  std::string name = (std::filesystem::temp_directory_path() / "torii_test_star_XXXXXX").string();
   const int file = mkstemp(name.data());
   ASSERT_GE(file, 0);
   close(file);

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 class Folder {
  public:
   Folder() {
-    std::string name = (fs::temp_directory_path() / "torii_tree_XXXXXX").string();
+    std::string name = (fs::temp_directory_path() / "torii_test_tree_XXXXXX").string();
     EXPECT_NE(mkdtemp(name.data()), nullptr);
     path_ = name;
   }

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 class SitesTeam {
  public:
   explicit SitesTeam(const std::vector<int>& sizes, const std::string& algorithm = "multilane") {
-    std::string path = (fs::temp_directory_path() / "torii_sites_XXXXXX").string();
+    std::string path = (fs::temp_directory_path() / "torii_test_sites_XXXXXX").string();
     const int file = mkstemp(path.data());
     EXPECT_GE(file, 0);
     close(file);

@@ -126,7 +126,7 @@ TEST(Devices, WordsOfTheListNameThem) {
 
 TEST(Devices, PortsOfAnAdapterStandOnTheirInterfaces) {
   namespace fs = std::filesystem;
-  const fs::path sysfs = fs::temp_directory_path() / ("torii_sysfs_" + std::to_string(getpid()));
+  const fs::path sysfs = fs::temp_directory_path() / ("torii_test_sysfs_" + std::to_string(getpid()));
   for (const char* const interface : {"ib0", "ib1"}) {
     fs::create_directories(sysfs / "class/infiniband/mlx5_0/device/net" / interface);
     fs::create_directories(sysfs / "class/net" / interface);

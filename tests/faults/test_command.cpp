@@ -88,7 +88,7 @@ TEST(FaultsCommand, AReplayTellsTheHistoryAndIsTheSameEachTime) {
 
 TEST(FaultsCommand, APictureIsWellFormedAndTheSameEachTime) {
   const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("torii_faults_" + std::to_string(::getpid()));
+      std::filesystem::temp_directory_path() / ("torii_test_faults_" + std::to_string(::getpid()));
   std::filesystem::create_directory(folder);
   std::string pictures[2];
   for (std::string& picture : pictures) {
@@ -127,7 +127,7 @@ TEST(FindPlanted, SaysHowItIsCalledAndWhatItDoesNotKnow) {
     EXPECT_TRUE(holds(outcome.output, "usage: tests/faults/find_planted FOLDER [NAME...]")) << outcome.output;
   }
   const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("torii_planted_" + std::to_string(::getpid()));
+      std::filesystem::temp_directory_path() / ("torii_test_planted_" + std::to_string(::getpid()));
   const Outcome outcome = find_planted({folder, "no-such-fault"});
   std::filesystem::remove_all(folder);
   EXPECT_EQ(outcome.code, 2);

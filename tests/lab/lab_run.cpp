@@ -28,7 +28,7 @@ std::string text_of(const fs::path& path) {
 
 void Lab::SetUp() {
   if (const std::string reason = tools::why_no_laboratory(); !reason.empty()) GTEST_SKIP() << reason;
-  std::string form = (fs::temp_directory_path() / "torii-lab-test-XXXXXX").string();
+  std::string form = (fs::temp_directory_path() / "torii_test_lab_XXXXXX").string();
   ASSERT_NE(mkdtemp(form.data()), nullptr);
   folder_ = form;
   before_ = traces();

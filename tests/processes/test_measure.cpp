@@ -87,7 +87,7 @@ TEST(Measure, RatesAreThoseOfLongTransfers) {
 }
 
 TEST(Measure, WritesTheTreeOfARunningJob) {
-  const std::string folder = testing::TempDir() + "torii_measure_" + std::to_string(getpid());
+  const std::string folder = testing::TempDir() + "torii_test_measure_" + std::to_string(getpid());
   std::filesystem::create_directory(folder);
   const std::string torii_info = std::string(TORII_TEST_BIN_DIR) + "/torii-info";
   const std::string run_program = std::string(TORII_TEST_BIN_DIR) + "/torii-run";

@@ -111,7 +111,7 @@ TEST(NodeFailures, AnAbortEndsAllCalls) {
 /// Two sites of two ranks, whose blocks go over two lanes: one of the streams between the sites breaks in
 /// mid-operation.
 TEST(NodeFailures, ALostStreamBetweenSitesIsOneCauseForAll) {
-  const std::string tree = testing::TempDir() + "torii_sites_" + std::to_string(getpid());
+  const std::string tree = testing::TempDir() + "torii_test_sites_" + std::to_string(getpid());
   std::ofstream(tree) << "node s relay\nnode t relay\nnode a comm\nnode b comm\nnode c comm\nnode d comm\n"
                          "link a s 1GB/s 1GB/s 0us 0us full\nlink b s 1GB/s 1GB/s 0us 0us full\n"
                          "link c t 1GB/s 1GB/s 0us 0us full\nlink d t 1GB/s 1GB/s 0us 0us full\n"

@@ -27,7 +27,7 @@ void sleep_ms(double milliseconds) {
 
 /// One job of `ranks` ranks, of which so many are killed one after the other.
 void kill_and_replace(int ranks, int kills, unsigned seed, const std::vector<std::string>& environment) {
-  const std::string file = testing::TempDir() + "torii-over-" + std::to_string(getpid());
+  const std::string file = testing::TempDir() + "torii_test_over_" + std::to_string(getpid());
   std::filesystem::remove(file);
   Process job(
       {std::string(TORII_TEST_BIN_DIR) + "/torii-run", "-n", std::to_string(ranks), "--timeout", "50", "--on-failure",

@@ -224,7 +224,7 @@ TEST(ToriiInfo, TunePrintsTheTableInForce) {
     EXPECT_EQ(again.rows()[row].tuning, TuneTable::built_in().rows()[row].tuning) << row;
   }
 
-  const std::string path = testing::TempDir() + "torii-info-tune.json";
+  const std::string path = testing::TempDir() + "torii_test_tune.json";
   std::ofstream(path) << R"({"version": 1, "rows": [{"collective": "reduce", "ranks": [2, 9], "bytes_max": 4096,
     "algorithm": "binomial", "segment": 128, "slots": 3, "window": 2}]})";
   const Outcome mine = torii_info({"tune", "--tune-file", path});

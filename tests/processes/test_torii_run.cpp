@@ -144,7 +144,7 @@ TEST(ToriiRun, ContinueLetsTheOthersFinish) {
 
 TEST(ToriiRun, ReplaceStartsAFailedRankAnew) {
   // Rank 1 fails in its first two lives; the folder remembers them.
-  const std::string folder = testing::TempDir() + "torii-lives-" + std::to_string(getpid());
+  const std::string folder = testing::TempDir() + "torii_test_lives_" + std::to_string(getpid());
   std::filesystem::create_directory(folder);
   const std::string others = "[ $TORII_RANK = 1 ] || while [ ! -e " + folder + "/2 ]; do sleep 0.02; done; ";
   const std::string script = others + "[ $TORII_RANK = 1 ] || exit 0; n=$(ls " + folder + " | wc -l); touch " + folder +
@@ -249,7 +249,8 @@ class Residue : public testing::Test {
     std::set<std::string> names;
     for (const char* folder : {"/dev/shm", "/tmp"}) {
       for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-        // On shared folders other programs come and go, also tests with folders of theirs; torii's files have its name.
+        // On shared folders other programs come and go, also the folders of tests, torii_test_*; torii's files have its
+        // name.
         const std::string path = entry.path().string();
         if (private_ || (holds(path, "torii") && !holds(path, "/torii_test_"))) names.insert(path);
       }
@@ -285,7 +286,14 @@ TEST_F(Residue, KillsAtRandomMomentsLeaveNothing) {
     EXPECT_TRUE(eventually([] { return waitpid(-1, nullptr, WNOHANG) < 0; })) << "attempt " << attempt;
     if (HasFailure()) break;
   }
-  EXPECT_EQ(files(), before);
+  // What the job leaves stays; files of other programs that use torii go with them.
+  std::set<std::string> left;
+  const auto is_clean = [&] {
+    left = files();
+    std::erase_if(left, [&](const std::string& name) { return before.contains(name); });
+    return left.empty();
+  };
+  EXPECT_TRUE(eventually(is_clean)) << testing::PrintToString(left);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST(Project, ObeysItsRules) {
 class Planted : public testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::temp_directory_path() / ("torii_tidy_" + std::to_string(getpid()));
+    root_ = fs::temp_directory_path() / ("torii_test_tidy_" + std::to_string(getpid()));
     fs::remove_all(root_);
     fs::create_directories(root_);
   }

@@ -67,7 +67,7 @@ TEST(SimAlltoall, SkewIsInMicroseconds) {
 
 TEST(SimAlltoall, FigureIsASvgOfAllOrders) {
   const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("torii_figure_" + std::to_string(::getpid()) + ".svg");
+      std::filesystem::temp_directory_path() / ("torii_test_figure_" + std::to_string(::getpid()) + ".svg");
   const auto [code, output] = run("--topology torus:6x6 --figure " + path.string());
   EXPECT_EQ(code, 0) << output;
   std::stringstream svg;

@@ -100,7 +100,8 @@ TEST(ToriiSim, RunsEveryCollective) {
 }
 
 TEST(ToriiSim, WritesCsvAndText) {
-  const std::string path = std::string(::testing::TempDir()) + "torii_sim_rows_" + std::to_string(getpid()) + ".csv";
+  const std::string path =
+      std::string(::testing::TempDir()) + "torii_test_sim_rows_" + std::to_string(getpid()) + ".csv";
   const Outcome outcome =
       torii_sim({"reduce", "--topology", "mesh:3x3", "--bytes", "8K", "--root", "4", "--csv", path});
   EXPECT_EQ(outcome.code, 0);
@@ -115,7 +116,7 @@ TEST(ToriiSim, WritesCsvAndText) {
 }
 
 TEST(ToriiSim, DrawsLinksAndEngines) {
-  const std::string path = std::string(::testing::TempDir()) + "torii_sim_" + std::to_string(getpid());
+  const std::string path = std::string(::testing::TempDir()) + "torii_test_sim_" + std::to_string(getpid());
   const Outcome outcome =
       torii_sim({"allreduce", "--topology", "torus:3x3", "--algorithm", "trinaryx3", "--bytes", "64K", "--segment",
                  "4K", "--svg-links", path + "_links.svg", "--svg-time-line", path + "_engines.svg", "--watched", "4"});

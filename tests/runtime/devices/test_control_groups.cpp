@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 class Planted {
  public:
   explicit Planted(const std::string& name)
-      : root_(fs::path(testing::TempDir()) / ("torii_groups_" + name + std::to_string(getpid()))) {
+      : root_(fs::path(testing::TempDir()) / ("torii_test_groups_" + name + std::to_string(getpid()))) {
     fs::remove_all(root_);
     fs::create_directories(root_ / "proc/self");
   }

@@ -48,7 +48,7 @@ class PlantedNodes : public testing::Test {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text << "\n";
   }
-  std::filesystem::path system_ = std::filesystem::path(testing::TempDir()) / "torii_planted_nodes";
+  std::filesystem::path system_ = std::filesystem::path(testing::TempDir()) / "torii_test_planted_nodes";
 };
 
 TEST_F(PlantedNodes, HomeIsTheNodeThatHoldsAllCpus) {

@@ -22,7 +22,7 @@ constexpr std::size_t kMiB = 1024 * kKiB;
 class PlantedMachine : public ::testing::Test {
  protected:
   PlantedMachine() {
-    char name[] = "torii-limits-XXXXXX";
+    char name[] = "torii_test_limits_XXXXXX";
     root_ = fs::absolute(fs::temp_directory_path() / mkdtemp((fs::temp_directory_path() / name).string().data()));
     plant_memory("");
     plant("proc/sys/vm/overcommit_memory", "0\n");

@@ -187,7 +187,7 @@ class PlantedMachine : public testing::Test {
     return *at;
   }
 
-  std::filesystem::path system_ = std::filesystem::path(testing::TempDir()) / "torii_planted_system";
+  std::filesystem::path system_ = std::filesystem::path(testing::TempDir()) / "torii_test_planted_system";
   std::vector<MachineNic> found_;
 };
 

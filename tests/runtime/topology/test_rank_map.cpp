@@ -109,7 +109,7 @@ TEST(RankMap, ALongWordGivesAShortMessage) {
 }
 
 TEST(RankMap, FilesAreRead) {
-  const std::string path = std::filesystem::temp_directory_path() / ("torii_map_" + std::to_string(getpid()));
+  const std::string path = std::filesystem::temp_directory_path() / ("torii_test_map_" + std::to_string(getpid()));
   std::ofstream(path) << "0 1\n1 0\n";
   EXPECT_EQ(read_rank_map(path), "0 1\n1 0\n");
   std::ofstream(path, std::ios::trunc).close();

@@ -176,7 +176,7 @@ TEST(TreeTopology, PartsKeepTheWaysBetweenTheirRanks) {
 }
 
 TEST(TreeTopology, TopologiesOfTrees) {
-  const auto file = std::filesystem::temp_directory_path() / ("torii_tree_" + std::to_string(getpid()));
+  const auto file = std::filesystem::temp_directory_path() / ("torii_test_tree_" + std::to_string(getpid()));
   std::ofstream(file) << kPair;
   const std::string text = "tree:" + file.string();
   const Topology topology = Topology::parse(text, 2);

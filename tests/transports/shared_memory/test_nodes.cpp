@@ -55,7 +55,7 @@ TEST(Nodes, AreNumberedInTheOrderOfTheirFirstRanks) {
 TEST(Nodes, TellToWhichCachesRanksAreBound) {
   const CpuList cpus = allowed_cpus();
   if (cpus.size() < 2) GTEST_SKIP() << "one CPU has one cache";
-  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / "torii_planted_caches";
+  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / "torii_test_planted_caches";
   for (const int cpu : {cpus[0], cpus[1]}) {
     const std::filesystem::path cache =
         root / "sys/devices/system/cpu" / ("cpu" + std::to_string(cpu)) / "cache/index0";
