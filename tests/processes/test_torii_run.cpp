@@ -286,7 +286,7 @@ TEST_F(Residue, KillsAtRandomMomentsLeaveNothing) {
     EXPECT_TRUE(eventually([] { return waitpid(-1, nullptr, WNOHANG) < 0; })) << "attempt " << attempt;
     if (HasFailure()) break;
   }
-  // What the job leaves stays; files of other programs that use torii go with them.
+  // Files that the job leaves stay; those of other programs that use torii disappear with the programs.
   std::set<std::string> left;
   const auto is_clean = [&] {
     left = files();
