@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <set>
 #include <string>
@@ -258,6 +259,13 @@ class Residue : public testing::Test {
     return names;
   }
 
+  /// Files that were not there `before`.
+  static std::set<std::string> files_since(const std::set<std::string>& before) {
+    std::set<std::string> names = files();
+    std::erase_if(names, [&](const std::string& name) { return before.contains(name); });
+    return names;
+  }
+
   static inline std::string launcher_;
   static inline std::string rank_program_;
   static inline bool private_ = false;
@@ -288,12 +296,18 @@ TEST_F(Residue, KillsAtRandomMomentsLeaveNothing) {
   }
   // Files that the job leaves stay; those of other programs that use torii disappear with the programs.
   std::set<std::string> left;
-  const auto is_clean = [&] {
-    left = files();
-    std::erase_if(left, [&](const std::string& name) { return before.contains(name); });
-    return left.empty();
-  };
-  EXPECT_TRUE(eventually(is_clean)) << testing::PrintToString(left);
+  EXPECT_TRUE(eventually([&] { return (left = files_since(before)).empty(); })) << testing::PrintToString(left);
+}
+
+TEST_F(Residue, AFileThatStaysIsSeen) {
+  const std::set<std::string> before = files();
+  for (const std::string folder : {"/dev/shm", "/tmp"}) {
+    const std::string planted = folder + "/torii-planted-" + std::to_string(getpid());
+    std::ofstream(planted) << "left";
+    EXPECT_TRUE(files_since(before).contains(planted));
+    std::filesystem::remove(planted);
+    EXPECT_FALSE(files_since(before).contains(planted));
+  }
 }
 
 }  // namespace
