@@ -215,8 +215,8 @@ bool FailureMonitor::differs(int member, const Request& request, std::uint64_t s
   const std::string own_call =
       verb_of(*own) + call_text(own->sequence == request.sequence ? request.arguments : arguments_of(*own));
   const std::string their_call = verb_of(*theirs) + call_text(arguments_of(*theirs));
-  const std::string own_text = "rank " + std::to_string(members_.rank()) + own_call;
-  const std::string their_text = "rank " + std::to_string(member) + their_call;
+  const std::string own_text = std::to_string(members_.rank()) + own_call;
+  const std::string their_text = std::to_string(member) + their_call;
   std::string difference;
   if (own_call == their_call) {
     const bool has_counts = own->count == kUnequalInRecord || (own->kind & kPacksInRecord) != 0;
@@ -229,8 +229,8 @@ bool FailureMonitor::differs(int member, const Request& request, std::uint64_t s
   // Named from the lower rank's side, so that the text does not depend on which rank noticed first.
   const bool mine_first = members_.rank() < member;
   return claim(Status::mismatch, std::max(members_.rank(), member),
-               "calls differ: " + (mine_first ? own_text : their_text) + ", " + (mine_first ? their_text : own_text) +
-                   difference);
+               "calls differ: rank " + (mine_first ? own_text : their_text) + ", rank " +
+                   (mine_first ? their_text : own_text) + difference);
 }
 
 /// Finds a member that has installed other plans, if the calls themselves do not show the difference. The members'

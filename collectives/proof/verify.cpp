@@ -131,7 +131,12 @@ Verdict verify(const Algorithm& algorithm, const PlanRequest& request, Expressio
   }
   const std::vector<Plan> plans = plan_all(algorithm, request);
   DeclaredOrder order;
-  if (algorithm.order != nullptr && combines(request.collective)) {
+  if (combines(request.collective)) {
+    if (algorithm.order == nullptr) {
+      Verdict verdict;
+      verdict.faults.push_back(std::string(algorithm.name) + " combines operands, so its row must declare their order");
+      return verdict;
+    }
     order = [&](int block, ExpressionPool& into) { return algorithm.order(request, block, into); };
   }
   return verify(request, plans, pool, order);

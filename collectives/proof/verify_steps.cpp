@@ -240,6 +240,7 @@ StepTable tabulate(const PlanRequest& request, std::span<const Plan> plans, Faul
       }
     }
   }
+  check_maxima(plans, faults);
   if (faults.any()) return table;
   lay_out_steps(request, index, table, faults);
   if (!faults.any() && request.collective == Collective::alltoall) name_passed_on(table, faults);

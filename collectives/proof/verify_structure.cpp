@@ -42,12 +42,6 @@ void check_plan_shapes(const PlanRequest& request, std::span<const Plan> plans, 
                " plans");
     return;
   }
-  std::size_t in_most = 0;
-  std::size_t out_most = 0;
-  for (const Plan& plan : plans) {
-    in_most = std::max(in_most, plan.in.size());
-    out_most = std::max(out_most, plan.out.size());
-  }
   const int bundle_most = largest_bundle(plans);
   for (int rank = 0; rank < ranks; ++rank) {
     const Plan& plan = plans[rank];
@@ -60,14 +54,6 @@ void check_plan_shapes(const PlanRequest& request, std::span<const Plan> plans, 
     if (plan.blocks != first.blocks || plan.dealing != first.dealing) say("blocks or dealing differ from rank 0");
     if (plan.slots < 1) say("the number of slots is " + std::to_string(plan.slots) + ", at least 1 is needed");
     if (plan.slots != first.slots) say("the number of slots differs from rank 0");
-    if (plan.in_streams_max != static_cast<int>(in_most)) {
-      say("in_streams_max is " + std::to_string(plan.in_streams_max) + " but the most of any rank is " +
-          std::to_string(in_most));
-    }
-    if (plan.out_streams_max != static_cast<int>(out_most)) {
-      say("out_streams_max is " + std::to_string(plan.out_streams_max) + " but the most of any rank is " +
-          std::to_string(out_most));
-    }
     const std::size_t streams = std::max(plan.in.size(), plan.out.size());
     if (streams > kStreamsMax) {
       say("it has " + std::to_string(streams) + " streams in one direction; numbers of 16 bits tell apart " +
@@ -93,6 +79,27 @@ void check_plan_shapes(const PlanRequest& request, std::span<const Plan> plans, 
   if (has_block_per_rank(request.collective) && (plans[0].blocks < ranks || plans[0].blocks % ranks != 0)) {
     faults.add("a plan of " + std::string(name(request.collective)) +
                " has one block per rank, or as many parts of each, not " + std::to_string(plans[0].blocks) + " blocks");
+  }
+}
+
+void check_maxima(std::span<const Plan> plans, Faults& faults) {
+  std::size_t in_most = 0;
+  std::size_t out_most = 0;
+  for (const Plan& plan : plans) {
+    in_most = std::max(in_most, plan.in.size());
+    out_most = std::max(out_most, plan.out.size());
+  }
+  for (std::size_t rank = 0; rank < plans.size(); ++rank) {
+    const Plan& plan = plans[rank];
+    const std::string where = "rank " + std::to_string(rank) + ": ";
+    if (plan.in_streams_max != static_cast<int>(in_most)) {
+      faults.add(where + "in_streams_max is " + std::to_string(plan.in_streams_max) + " but the most of any rank is " +
+                 std::to_string(in_most));
+    }
+    if (plan.out_streams_max != static_cast<int>(out_most)) {
+      faults.add(where + "out_streams_max is " + std::to_string(plan.out_streams_max) +
+                 " but the most of any rank is " + std::to_string(out_most));
+    }
   }
 }
 

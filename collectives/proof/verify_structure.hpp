@@ -16,8 +16,10 @@ std::string flow_text(int rank, int lane, int flow, std::string_view label);
 /// "stream 3 -> 5 tag 1"
 std::string stream_text(int sender, int receiver, int tag);
 
-/// There is a plan for each rank, and their numbers of ranks, blocks, slots and streams fit together.
+/// There is a plan for each rank, and their numbers of ranks, blocks and slots fit together.
 void check_plan_shapes(const PlanRequest& request, std::span<const Plan> plans, Faults& faults);
+/// Each plan knows the most streams that any rank has.
+void check_maxima(std::span<const Plan> plans, Faults& faults);
 /// Checks one flow on its own: its walk, its stream numbers and the forms that each delivery asks for.
 void check_flow(const Plan& plan, const Flow& flow, const std::string& where, Faults& faults);
 void check_stream(const Stream& stream, int rank, const std::string& where, Faults& faults);

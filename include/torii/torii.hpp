@@ -3,6 +3,10 @@
 // at.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "torii/torii.hpp needs C++20: compile with -std=c++20"
+#endif
+
 #include <torii/torii.h>
 #include <torii/allocator.hpp>
 #include <torii/block_lists.hpp>

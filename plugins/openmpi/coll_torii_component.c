@@ -89,7 +89,10 @@ static int open_component(void) {
   if (own->delay < 0) own->delay = default_delay();
   own->stream = opal_output_open(NULL);
   opal_output_set_verbosity(own->stream, own->verbose);
-  if (!own->enable) return OMPI_SUCCESS;
+  if (!own->enable) {
+    coll_torii_say(1, "left out: coll_torii_enable is 0");
+    return OMPI_SUCCESS;
+  }
   spare = OBJ_NEW(coll_torii_module_t);
   if (spare != NULL) coll_torii_announce(&mca_coll_torii_component.collm_version);
   return OMPI_SUCCESS;

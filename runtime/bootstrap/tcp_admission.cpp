@@ -118,7 +118,7 @@ class Admission {
 /// Sends the error to the admitted ranks and returns it.
 Error Admission::too_late(const std::vector<int>& missing) {
   std::string sentence = ranks_text(missing) + " not joined in time; rank 0 listens on " + where_;
-  if (!last_complaint_.empty()) sentence += "; last refused: " + last_complaint_;
+  if (!last_complaint_.empty()) sentence += "; it last refused: " + last_complaint_;
   Error error(Status::timeout, sentence, missing[0]);
   tell_admitted(error);
   return error;

@@ -139,6 +139,29 @@ TEST(Verify, DeclaredOrderIsCompared) {
   EXPECT_TRUE(contains(verdict.faults.front(), "the declared order is"));
 }
 
+TEST(Verify, OtherRoundingsThanDeclaredAreSaid) {
+  const PlanSet set = exchange();
+  ExpressionPool pool;
+  const auto wide_order = [](int, ExpressionPool& into) {
+    const ExpressionId leaves[] = {into.leaf(0), into.leaf(1)};
+    return into.fold(leaves, false);
+  };
+  const Verdict verdict = verify(set.request, set.plans, pool, wide_order);
+  ASSERT_FALSE(verdict.ok());
+  EXPECT_TRUE(contains(verdict.faults.front(), "the declared order is (0 1), but the plans compute it with other"));
+}
+
+TEST(Verify, ARowWithoutAnOrderCombinesNothing) {
+  Algorithm silent = *find_algorithm("ring");
+  silent.order = nullptr;
+  PlanRequest request = exchange().request;
+  request.collective = Collective::allreduce;
+  EXPECT_EQ(verify(silent, request).faults,
+            std::vector<std::string>{"ring combines operands, so its row must declare their order"});
+  request.collective = Collective::all_gather;
+  EXPECT_TRUE(verify(silent, request).ok());
+}
+
 TEST(Verify, CanonicalOrderIsCompared) {
   PlanSet set = up_and_down();  // (0 (1 2)), canonical is ((0 1) 2)
   set.request.determinism = Determinism::canonical;

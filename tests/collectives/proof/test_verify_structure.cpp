@@ -10,6 +10,13 @@
 namespace torii::tests {
 namespace {
 
+/// A stream that one end lacks changes the maxima too; the stream is named first.
+TEST(Verify, AStreamWithoutReceiverIsNamedBeforeTheMaxima) {
+  PlanSet set = exchange();
+  set.plans[1].in.clear();
+  EXPECT_TRUE(contains(first_fault(set), "stream 0 -> 1 tag 0: the receiver does not know it"));
+}
+
 /// What StreamEnd cannot number would be another stream, or another message.
 TEST(Verify, NumbersThatDoNotFitAreFaults) {
   PlanSet streams = chain();
