@@ -135,7 +135,9 @@ void AgreementMessages::put_refusal(const RefusalNotice& notice) noexcept {
   box_.push_out();
 }
 
-void AgreementMessages::depart() noexcept {
+void AgreementMessages::depart(std::uint64_t completed) noexcept {
+  // By every engine, since one of them may be lost.
+  for (int engine = 0; engine < box_.engines(); ++engine) tell({.completed = completed});
   put_epoch(Letterbox::kDeparted);
   box_.push_out();
 }

@@ -46,8 +46,14 @@ class AgreementMessages {
   /// The notices that a member has put by put_refusal().
   const RefusalNotices& refusals(int member) const noexcept { return box_.inbox(member).refusals; }
 
-  /// The last word to all members. Nothing may be put through this object afterwards.
-  void depart() noexcept;
+  /// The last words to all members, with the last call that this rank has ended. Nothing may be put through this object
+  /// afterwards.
+  void depart(std::uint64_t completed) noexcept;
+  /// True when view() shows what the member of another node said in depart(): only then it tells of call 0.
+  bool has_told_last_call(int member) noexcept {
+    const View& told = view(member);
+    return told.beat != 0 && told.standing.sequence == 0;
+  }
 
   /// True once anybody, this rank included, has proposed a failure.
   bool is_alarmed() const noexcept;

@@ -71,6 +71,7 @@ bool FailureMonitor::finds_failure(const Waiting& waiting, const Request& reques
     }
     if (finds_refused_call(calls_.sequence()) || finds_dead_member(waiting, request, now)) return true;
     if (finds_other_call(request) || finds_other_plan(waiting, request)) return true;
+    if (finds_departed_member(waiting, request)) return true;
     return waiting.quiet_ns() > request.timeout_ns(members_.timeout_ns()) && claim_timeout(waiting, request);
   } catch (const std::exception&) {
     return claim(Status::no_resource, members_.rank(), "out of memory");
@@ -233,10 +234,29 @@ bool FailureMonitor::differs(int member, const Request& request, std::uint64_t s
                    (mine_first ? their_text : own_text) + difference);
 }
 
-/// Finds a member that has installed other plans, if the calls themselves do not show the difference. The members'
-/// reports about their calls name it better, and may come a little later than the words of installations.
+/// The members' reports about their calls name a difference better, and may come a little later.
+bool FailureMonitor::waits_long(const Waiting& waiting, const Request& request) const noexcept {
+  return waiting.quiet_ns() >= std::min(kCallsAreToldNs, request.timeout_ns(members_.timeout_ns()) / 2);
+}
+
+bool FailureMonitor::claim_departed(int member, const std::string& call) {
+  return claim(Status::mismatch, member, members_.text(member) + " destroyed the team before it came to " + call);
+}
+
+/// Finds a member that destroyed the team before it came to this rank's call.
+bool FailureMonitor::finds_departed_member(const Waiting& waiting, const Request& request) {
+  // completed_by() counts no persistent operations.
+  if (is_persistent(request.sequence) || !waits_long(waiting, request)) return false;
+  for (int member = 0; member < members_.ranks(); ++member) {
+    const std::optional<std::uint64_t> last = agreement_.departed_after(member);
+    if (last && *last < request.sequence) return claim_departed(member, call_text(request.arguments));
+  }
+  return false;
+}
+
+/// Finds a member that has installed other plans, if the calls themselves do not show the difference.
 bool FailureMonitor::finds_other_plan(const Waiting& waiting, const Request& request) {
-  if (waiting.quiet_ns() < std::min(kCallsAreToldNs, request.timeout_ns(members_.timeout_ns()) / 2)) return false;
+  if (!waits_long(waiting, request)) return false;
   for (const auto& channel : channels_) {
     if (channel->current == nullptr || channel->awaited == 0) continue;
     for (int member = channel->agreed_members; member < members_.ranks(); ++member) {
@@ -244,8 +264,7 @@ bool FailureMonitor::finds_other_plan(const Waiting& waiting, const Request& req
       const bool has_left = agreement_.has_departed(member);
       const InstallLog::Verdict verdict = plans_.verdict(member, channel->awaited);
       if (verdict == InstallLog::Verdict::not_yet && has_left) {
-        return claim(Status::mismatch, member,
-                     members_.text(member) + " destroyed the team before it came to " + call_text(request.arguments));
+        return claim_departed(member, call_text(request.arguments));
       }
       if (verdict != InstallLog::Verdict::differs) continue;
       return claim(Status::mismatch, std::max(members_.rank(), member),

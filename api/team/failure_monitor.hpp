@@ -40,7 +40,10 @@ class FailureMonitor {
   bool claim_refused(int member, const RefusalNotice& notice);
   bool finds_other_call(const Request& request);
   bool differs(int member, const Request& request, std::uint64_t sequence);
+  bool finds_departed_member(const Waiting& waiting, const Request& request);
   bool finds_other_plan(const Waiting& waiting, const Request& request);
+  bool waits_long(const Waiting& waiting, const Request& request) const noexcept;
+  bool claim_departed(int member, const std::string& call);
   bool claim_timeout(const Waiting& waiting, const Request& request);
   bool claim_timeout_of_pair(const Request& request);
   std::string waiting_text(const PairCall& call) const;

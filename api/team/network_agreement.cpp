@@ -104,7 +104,16 @@ bool NetworkAgreement::has_reached(int member, std::uint64_t epoch) noexcept {
 
 bool NetworkAgreement::has_departed(int member) noexcept { return messages_.has_departed(member); }
 
-void NetworkAgreement::depart(std::uint64_t) noexcept { messages_.depart(); }
+std::optional<std::uint64_t> NetworkAgreement::departed_after(int member) noexcept {
+  if (!has_departed(member) || (members_.is_distant(member) && !messages_.has_told_last_call(member))) {
+    return std::nullopt;
+  }
+  return completed_by(member);
+}
+
+void NetworkAgreement::depart(std::uint64_t) noexcept {
+  messages_.depart(members_.control(members_.rank()).completed.load(std::memory_order_relaxed));
+}
 
 std::vector<PutOwner> NetworkAgreement::take_puts() { return box_.take_puts(); }
 

@@ -33,6 +33,7 @@ class NetworkAgreement final : public TeamAgreement {
   void put_epoch(std::uint64_t epoch) noexcept override;
   bool has_reached(int member, std::uint64_t epoch) noexcept override;
   bool has_departed(int member) noexcept override;
+  std::optional<std::uint64_t> departed_after(int member) noexcept override;
   void depart(std::uint64_t) noexcept override;
   std::vector<PutOwner> take_puts() override;
   std::optional<bool> decide_split(bool agreed) noexcept override;

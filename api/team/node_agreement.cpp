@@ -80,6 +80,11 @@ bool NodeAgreement::has_departed(int member) noexcept {
   return own_.departed[member].load(std::memory_order_acquire) != 0;
 }
 
+std::optional<std::uint64_t> NodeAgreement::departed_after(int member) noexcept {
+  if (!has_departed(member)) return std::nullopt;
+  return completed_by(member);  // the acquire above shows what the member stored before its last word
+}
+
 void NodeAgreement::depart(std::uint64_t touched_bytes) noexcept {
   for (int member = 0; member < members_.ranks(); ++member) {
     TeamControl& control = members_.control(member);

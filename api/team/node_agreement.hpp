@@ -29,6 +29,7 @@ class NodeAgreement final : public TeamAgreement {
   void put_epoch(std::uint64_t epoch) noexcept override;
   bool has_reached(int member, std::uint64_t epoch) noexcept override;
   bool has_departed(int member) noexcept override;
+  std::optional<std::uint64_t> departed_after(int member) noexcept override;
   void depart(std::uint64_t touched_bytes) noexcept override;
   std::vector<PutOwner> take_puts() override { return {}; }
   std::optional<bool> decide_split(bool agreed) noexcept override;

@@ -118,6 +118,8 @@ class TeamAgreement {
   // The end of the team.
   /// True when the member has destroyed its team.
   virtual bool has_departed(int member) noexcept = 0;
+  /// The last call of a member that has destroyed its team, as completed_by(); nothing until it is known.
+  virtual std::optional<std::uint64_t> departed_after(int member) noexcept = 0;
   /// This rank's last word to all members. It has written into at most the first `touched_bytes` of a team's memory.
   virtual void depart(std::uint64_t touched_bytes) noexcept = 0;
   /// The owners that still count this object's puts, after depart().

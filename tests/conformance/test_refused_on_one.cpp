@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/conformance/thread_team.hpp"
@@ -186,6 +188,58 @@ TEST(DifferingCalls, AMemberThatLeavesInsteadIsNamed) {
     }
     EXPECT_EQ(torii_team_destroy(part), TORII_OK);
   });
+}
+
+/// Ranks on one node, and on several: 0, 1 and then 1.
+std::vector<ThreadTeam> on_one_and_more_nodes(int ranks) {
+  ThreadTeam apart = kTwo;
+  apart.ranks = ranks;
+  ThreadTeam together = apart;
+  for (int rank = 0; rank < ranks; ++rank) apart.nodes.push_back(rank / 2 + rank % 2);
+  return {together, apart};
+}
+
+/// Also where earlier calls have agreed on the plan: no message of the new call shows that the member is not there.
+TEST(DifferingCalls, AMemberThatLeavesAfterCallsIsNamed) {
+  for (const ThreadTeam& ranks : on_one_and_more_nodes(2)) {
+    for (const int calls : {1, 2, 5}) {
+      run_as_threads(ranks, [=](torii_context*, torii_team* team) {
+        torii_team* part = nullptr;
+        ASSERT_EQ(torii_team_split(team, 0, 0, nullptr, &part), TORII_OK);
+        int value = 1, sum = 0;
+        for (int call = 0; call < calls; ++call) {
+          ASSERT_EQ(torii_allreduce(part, &value, &sum, 1, TORII_I32, TORII_SUM), TORII_OK) << torii_last_error();
+        }
+        if (torii_team_rank(team) == 0) {
+          EXPECT_EQ(torii_allreduce(part, &value, &sum, 1, TORII_I32, TORII_SUM), TORII_MISMATCH) << calls << " calls";
+          EXPECT_TRUE(says(torii_last_error(), "rank 1 on host")) << torii_last_error();
+          EXPECT_TRUE(says(torii_last_error(), "destroyed the team before it came to allreduce")) << torii_last_error();
+        }
+        EXPECT_EQ(torii_team_destroy(part), TORII_OK);
+      });
+    }
+  }
+}
+
+/// Rank 1 has ended the call in which the root waits for rank 2.
+TEST(DifferingCalls, AMemberMayLeaveAfterItsLastCall) {
+  for (const ThreadTeam& ranks : on_one_and_more_nodes(3)) {
+    run_as_threads(ranks, [](torii_context*, torii_team* team) {
+      torii_team* part = nullptr;
+      ASSERT_EQ(torii_team_split(team, 0, 0, nullptr, &part), TORII_OK);
+      const int rank = torii_team_rank(team);
+      int sum = 0;
+      for (int call = 0; call < 6; ++call) {
+        const int value = rank;
+        if (rank == 2 && call == 5) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+        EXPECT_EQ(torii_reduce(part, &value, &sum, 1, TORII_I32, TORII_SUM, 0), TORII_OK) << torii_last_error();
+      }
+      if (rank == 0) {
+        EXPECT_EQ(sum, 3);
+      }
+      EXPECT_EQ(torii_team_destroy(part), TORII_OK);
+    });
+  }
 }
 
 }  // namespace

@@ -21,11 +21,27 @@ constexpr auto kTop = std::to_array<std::string_view>({".clang-format", ".clang-
                                                        "LICENSE", "README.md", "SECURITY.md", "VERSION", "dev"});
 
 /// Words of the documents that no source holds: options of cmake, ctest, pkg-config, mpirun, ompi_info, docker and
-/// GoogleTest, a name that stands for all settings, and one that CMake puts together.
-constexpr auto kOtherWords = std::to_array<std::string_view>(
-    {"--build", "--cflags", "--enable-recovery", "--gtest_filter", "--install", "--ipc", "--level", "--libs",
-     "--map-by", "--mca", "--most", "--output-on-failure", "--param", "--prefix", "--preset", "--rm", "--target",
-     "TORII_NAME", "TORII_WITH_LIBFABRIC"});
+/// GoogleTest, one of torchrun, a name that stands for all settings, and one that CMake puts together.
+constexpr auto kOtherWords = std::to_array<std::string_view>({"--build",
+                                                              "--cflags",
+                                                              "--enable-recovery",
+                                                              "--gtest_filter",
+                                                              "--install",
+                                                              "--ipc",
+                                                              "--level",
+                                                              "--libs",
+                                                              "--map-by",
+                                                              "--mca",
+                                                              "--most",
+                                                              "--output-on-failure",
+                                                              "--param",
+                                                              "--prefix",
+                                                              "--preset",
+                                                              "--rm",
+                                                              "--standalone",
+                                                              "--target",
+                                                              "TORII_NAME",
+                                                              "TORII_WITH_LIBFABRIC"});
 
 void check_top(const fs::path& root, std::vector<Violation>& violations) {
   for (const fs::directory_entry& entry : fs::directory_iterator(root)) {

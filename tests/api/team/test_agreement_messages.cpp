@@ -94,7 +94,7 @@ TEST(AgreementMessages, AnEpochIsReachedWhenAllEnginesSaySo) {
     seat.inbox(0).epochs[2] = 0;
     EXPECT_FALSE(seat.messages().has_reached(0, 1));
     seat.meet();
-    seat.messages().depart();
+    seat.messages().depart(0);
     seat.meet();
     const auto* const memory = reinterpret_cast<const std::byte*>(&seat.memory());
     for (int member = 0; member < 3; ++member) EXPECT_TRUE(has_departed(memory, member, 3));
