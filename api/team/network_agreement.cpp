@@ -112,6 +112,7 @@ std::optional<std::uint64_t> NetworkAgreement::departed_after(int member) noexce
 }
 
 void NetworkAgreement::depart(std::uint64_t) noexcept {
+  // Relaxed: this rank itself has stored it.
   messages_.depart(members_.control(members_.rank()).completed.load(std::memory_order_relaxed));
 }
 
