@@ -83,18 +83,43 @@ if(TORII_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(torii_header_options $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
 endif()
 
-# torii_share_headers(target...): in sanitizer builds the sources of these libraries read the standard headers that most
-# of them include from one precompiled file. Not elsewhere: release builds still find an include that is missing.
+# torii_unity(target...): the sources of each folder of these targets are compiled as one. A template is then
+# instantiated once in a folder and not in every file, which is most of what compiling takes. Sources with options of
+# their own, and those that the build makes, are compiled alone. Names in files of a folder must differ.
+function(torii_unity)
+  foreach(target IN LISTS ARGN)
+    get_target_property(sources ${target} SOURCES)
+    foreach(source IN LISTS sources)
+      if(NOT source MATCHES "\\.cpp$" OR source MATCHES "\\$<")
+        continue()
+      endif()
+      cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE path)
+      cmake_path(IS_PREFIX PROJECT_BINARY_DIR ${path} is_made)
+      if(NOT is_made)
+        cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+        cmake_path(GET path PARENT_PATH folder)
+        string(REPLACE "/" "_" group ${folder})
+        set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+      endif()
+    endforeach()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  endforeach()
+endfunction()
+
+# torii_library(target...): how the libraries under test are compiled. Release builds, which users run and developers
+# change, compile each file alone: an include that is missing is found, and a change costs one file. Sanitizer builds
+# compile folders, with the standard headers that most sources include from one precompiled file.
 add_library(torii_standard_headers STATIC EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/standard_headers.cpp)
 target_link_libraries(torii_standard_headers PRIVATE torii_settings)
 target_precompile_headers(
   torii_standard_headers PRIVATE <algorithm> <array> <atomic> <charconv> <cstring> <functional> <limits> <map> <memory>
   <mutex> <numeric> <optional> <span> <stdexcept> <string> <string_view> <utility> <vector>)
-function(torii_share_headers)
+function(torii_library)
   if(torii_sanitize_flags)
     foreach(target IN LISTS ARGN)
       target_precompile_headers(${target} REUSE_FROM torii_standard_headers)
       target_compile_options(${target} PRIVATE ${torii_header_options})
     endforeach()
+    torii_unity(${ARGN})
   endif()
 endfunction()

@@ -37,12 +37,21 @@ function(torii_install_module target)
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/torii COMPONENT library)
 endfunction()
 
-# torii_front_end(file...): command lines and reports of the current folder. CLI11 and json take g++ half a minute a
-# file at -O3, and nobody waits for what they do.
+# torii_front_end(target or file...): command lines and reports; of a target that also measures, these files only. CLI11
+# and json take g++ half a minute a file at -O3, and nobody waits for what they do.
 function(torii_front_end)
+  set(options)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "-O1;-g1")
+    set(options -O1 -g1)
   elseif(NOT TORII_SANITIZE STREQUAL "none")
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "-O0;-fno-sanitize=undefined")
+    set(options -O0 -fno-sanitize=undefined)
   endif()
+  foreach(item IN LISTS ARGN)
+    if(TARGET ${item})
+      target_compile_options(${item} PRIVATE ${options})
+      torii_unity(${item})
+    else()
+      set_source_files_properties(${item} PROPERTIES COMPILE_OPTIONS "${options}")
+    endif()
+  endforeach()
 endfunction()

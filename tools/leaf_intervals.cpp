@@ -19,8 +19,6 @@ constexpr std::size_t kRanksMax = 65536;
 /// More would be no help to a reader, and the expression of each is built.
 constexpr std::size_t kLeavesMax = 65536;
 
-[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
 [[noreturn]] void invalid_leaves(const std::string& leaves) {
   invalid(
       fmt::format("--leaves is '{}'; it must be a number from 1 to {}, or a list with the number of each rank's "

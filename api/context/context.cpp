@@ -10,14 +10,13 @@
 
 #include "api/context/progress_threads.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/page.hpp"
 #include "runtime/bootstrap/agreement.hpp"
 #include "runtime/execution/waiting.hpp"
 #include "runtime/topology/rank_map.hpp"
 
 namespace torii {
 namespace {
-
-constexpr std::size_t kPageBytes = 4096;
 
 kernels::Isa chosen_isa(const std::string& text) {
   const auto isa = kernels::parse_isa(text);

@@ -6,12 +6,12 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/page.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
 namespace {
 
-constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kSparesMax = 8;
 /// Memory in which a team has written more than this is not cached.
 constexpr std::size_t kTouchedMost = std::size_t{256} << 10;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/redistribution/redistribution.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii {
 namespace {
@@ -15,8 +16,6 @@ namespace {
 using Words = std::vector<std::uint64_t>;
 constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t kPositionBytes = sizeof(std::uint64_t);
-
-[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
 /// The arguments of a rank, which all ranks exchange first.
 struct Share {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/team/team_factory.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii {
 namespace {
@@ -28,25 +29,23 @@ class MembersBootstrap final : public Bootstrap {
   const torii_team_options& options_;
 };
 
-[[noreturn]] void bad(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
 std::vector<int> read_members(const torii_team_options& options, const Context& context) {
   if (options.member_count < 1 || options.member_count > kTeamRanksMax) {
-    bad("member_count is " + std::to_string(options.member_count) + "; it must be from 1 to " +
-        std::to_string(kTeamRanksMax));
+    invalid("member_count is " + std::to_string(options.member_count) + "; it must be from 1 to " +
+            std::to_string(kTeamRanksMax));
   }
-  if (options.exchange == nullptr) bad("members are named, but exchange is NULL: it gathers among them");
+  if (options.exchange == nullptr) invalid("members are named, but exchange is NULL: it gathers among them");
   std::vector<int> members(options.members, options.members + options.member_count);
   std::vector<int> sorted = members;
   std::sort(sorted.begin(), sorted.end());
   if (sorted.front() < 0 || sorted.back() >= context.ranks()) {
-    bad("members go from " + std::to_string(sorted.front()) + " to " + std::to_string(sorted.back()) +
-        "; they must be ranks of the context, from 0 to " + std::to_string(context.ranks() - 1));
+    invalid("members go from " + std::to_string(sorted.front()) + " to " + std::to_string(sorted.back()) +
+            "; they must be ranks of the context, from 0 to " + std::to_string(context.ranks() - 1));
   }
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end()) bad("rank " + std::to_string(*twice) + " is a member twice");
+  if (twice != sorted.end()) invalid("rank " + std::to_string(*twice) + " is a member twice");
   if (!std::binary_search(sorted.begin(), sorted.end(), context.rank())) {
-    bad("this rank, " + std::to_string(context.rank()) + ", is not among the members");
+    invalid("this rank, " + std::to_string(context.rank()) + ", is not among the members");
   }
   return members;
 }

@@ -9,6 +9,7 @@
 #include "api/team/finish.hpp"
 #include "api/team/team_control.hpp"
 #include "reduce_kernels/average.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii {
 namespace {
@@ -36,8 +37,6 @@ std::size_t unit_bytes_of(std::size_t bytes) {
   while (unit < bytes) unit *= 2;
   return unit;
 }
-
-[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
 void check_types(const CallArguments& arguments) {
   if (!combines(arguments.collective)) return;

@@ -6,6 +6,8 @@
 #include <limits>
 #include <string>
 
+#include "runtime/base/status.hpp"
+
 namespace torii {
 namespace {
 
@@ -22,11 +24,9 @@ struct Side {
   std::vector<std::int64_t>& offsets;
 };
 
-[[noreturn]] void refuse(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
 /// Returns how far the side's buffer reaches.
 std::size_t read_side(const Side& side, std::size_t element_bytes) {
-  if (side.counts == nullptr) refuse(std::string(side.name) + "_counts is NULL, but blocks are unequal");
+  if (side.counts == nullptr) invalid(std::string(side.name) + "_counts is NULL, but blocks are unequal");
   std::size_t next = 0;
   std::size_t reach = 0;
   const std::size_t most = kMostBytes / element_bytes;
@@ -34,8 +34,8 @@ std::size_t read_side(const Side& side, std::size_t element_bytes) {
     const std::size_t count = side.counts[peer];
     const std::size_t place = side.displacements != nullptr ? side.displacements[peer] : next;
     if (count > most || place > most - count) {
-      refuse(std::string(side.name) + "_counts[" + std::to_string(peer) + "] is " + std::to_string(count) + " at " +
-             std::to_string(place) + ", whose bytes overflow; both together are at most " + std::to_string(most));
+      invalid(std::string(side.name) + "_counts[" + std::to_string(peer) + "] is " + std::to_string(count) + " at " +
+              std::to_string(place) + ", whose bytes overflow; both together are at most " + std::to_string(most));
     }
     side.bytes[peer] = count * element_bytes;
     side.offsets[peer] = static_cast<std::int64_t>(place * element_bytes);
@@ -48,24 +48,24 @@ std::size_t read_side(const Side& side, std::size_t element_bytes) {
 /// The same for a list. Returns the sum of its blocks, and in `begin` the first one that is not empty.
 std::size_t read_list(const Side& side, std::size_t element_bytes, const std::byte*& begin) {
   if (side.displacements != nullptr) {
-    refuse(std::string(side.name) + "_displacements is not NULL, but " + side.name + "_blocks has the addresses");
+    invalid(std::string(side.name) + "_displacements is not NULL, but " + side.name + "_blocks has the addresses");
   }
   std::size_t sum = 0;
   const std::size_t most = kMostBytes / element_bytes;
   for (std::size_t peer = 0; peer < side.bytes.size(); ++peer) {
     const std::size_t count = side.counts != nullptr ? side.counts[peer] : side.count;
     if (count > most - sum) {
-      refuse(std::string(side.name) + "_counts[" + std::to_string(peer) + "] is " + std::to_string(count) + " after " +
-             std::to_string(sum) + " elements of other blocks, whose bytes overflow; all together are at most " +
-             std::to_string(most));
+      invalid(std::string(side.name) + "_counts[" + std::to_string(peer) + "] is " + std::to_string(count) + " after " +
+              std::to_string(sum) + " elements of other blocks, whose bytes overflow; all together are at most " +
+              std::to_string(most));
     }
     sum += count;
     side.bytes[peer] = count * element_bytes;
     if (count == 0) continue;
     const auto* const address = static_cast<const std::byte*>(side.addresses[peer]);
     if (address == nullptr) {
-      refuse(std::string(side.name) + "_blocks[" + std::to_string(peer) + "] is NULL, but the block has " +
-             std::to_string(count) + " elements");
+      invalid(std::string(side.name) + "_blocks[" + std::to_string(peer) + "] is NULL, but the block has " +
+              std::to_string(count) + " elements");
     }
     if (begin == nullptr) begin = address;
     // Blocks are different objects, whose addresses must not be subtracted as pointers.
@@ -95,15 +95,15 @@ void read_result(const CallArguments& arguments, std::size_t element_bytes, Uneq
 
 void check_addresses(const CallArguments& arguments, const UnequalBlocks& unequal) {
   if (unequal.lists_input && arguments.input != nullptr)
-    refuse("input is not NULL, but input_blocks has the addresses");
+    invalid("input is not NULL, but input_blocks has the addresses");
   if (unequal.lists_result && arguments.result != nullptr) {
-    refuse("result is not NULL, but result_blocks has the addresses");
+    invalid("result is not NULL, but result_blocks has the addresses");
   }
   if (!unequal.lists_input && unequal.input_bytes != 0 && arguments.input == nullptr) {
-    refuse("input is NULL, but its blocks are not empty");
+    invalid("input is NULL, but its blocks are not empty");
   }
   if (!unequal.lists_result && unequal.result_bytes != 0 && arguments.result == nullptr) {
-    refuse("result is NULL, but its blocks are not empty");
+    invalid("result is NULL, but its blocks are not empty");
   }
 }
 
@@ -142,11 +142,11 @@ std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int r
   const auto own = static_cast<std::size_t>(rank);
   const auto root = static_cast<std::size_t>(arguments.root);
   if (root >= all) {
-    refuse("root is " + std::to_string(arguments.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
+    invalid("root is " + std::to_string(arguments.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
   }
   if (arguments.count > kMostBytes / element_bytes) {
-    refuse("count is " + std::to_string(arguments.count) + ", whose bytes overflow; the most is " +
-           std::to_string(kMostBytes / element_bytes));
+    invalid("count is " + std::to_string(arguments.count) + ", whose bytes overflow; the most is " +
+            std::to_string(kMostBytes / element_bytes));
   }
   auto unequal = std::make_unique<UnequalBlocks>();
   ExchangeBlocks& blocks = unequal->blocks;
@@ -171,8 +171,8 @@ std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int r
     read_result(arguments, element_bytes, *unequal);
   }
   if (blocks.send_bytes[own] != blocks.take_bytes[own]) {
-    refuse("rank " + std::to_string(rank) + " has " + std::to_string(blocks.send_bytes[own]) +
-           " bytes for itself and expects " + std::to_string(blocks.take_bytes[own]));
+    invalid("rank " + std::to_string(rank) + " has " + std::to_string(blocks.send_bytes[own]) +
+            " bytes for itself and expects " + std::to_string(blocks.take_bytes[own]));
   }
   check_addresses(arguments, *unequal);
   if (arguments.collective == Collective::alltoall) find_in_place(arguments, own, *unequal);

@@ -27,6 +27,7 @@
 #include "collectives/building/bucket_parts.hpp"
 #include "collectives/building/steps.hpp"
 #include "collectives/trees/trees.hpp"
+#include "runtime/base/index.hpp"
 
 namespace torii {
 namespace {
@@ -41,8 +42,6 @@ enum Kind : int { kSums = 0, kHeld = 1, kResults = 2, kGive = 3, kTake = 4, kKin
 constexpr std::string_view kSumLabels[] = {"sums 1+", "sums 1-", "sums 2+", "sums 2-", "sums 3+", "sums 3-"};
 constexpr std::string_view kResultLabels[] = {"results 1+", "results 1-", "results 2+",
                                               "results 2-", "results 3+", "results 3-"};
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 /// The elements of a phase as blocks of the vector, and which of them cross this rank's streams, in order. An element
 /// comes in unless it begins here, and goes out unless it ends here.

@@ -26,11 +26,10 @@
 #include "collectives/building/plan_builder.hpp"
 #include "collectives/building/sites.hpp"
 #include "collectives/building/steps.hpp"
+#include "runtime/base/index.hpp"
 
 namespace torii {
 namespace {
-
-std::size_t at(int value) { return static_cast<std::size_t>(value); }
 
 /// Within a site, from or to the rank whose block it is. Lanes have the tags behind it.
 constexpr int kLastTag = 0;
@@ -51,7 +50,7 @@ class Hops {
   Hops(const PlanRequest& request, const Sites& sites) : request_(request), sites_(sites) {}
 
   std::vector<Hop> make() {
-    const std::vector<int>& own = sites_.ranks[at(sites_.of_rank[at(request_.root)])];
+    const std::vector<int>& own = sites_.ranks[index(sites_.of_rank[index(request_.root)])];
     heads_ = own;
     // The root is the first, and those that follow it come next.
     std::rotate(heads_.begin(), std::find(heads_.begin(), heads_.end(), request_.root), heads_.end());
@@ -79,7 +78,7 @@ class Hops {
 
   /// `ranks` take their blocks by way of the first of them, whose own block comes last: it has no further to go.
   void add_lane(const std::vector<int>& ranks) {
-    const int sender = heads_[at(lanes_) % heads_.size()];
+    const int sender = heads_[index(lanes_) % heads_.size()];
     const int tag = kLastTag + ++lanes_;
     std::vector<int> blocks = ranks;
     std::rotate(blocks.begin(), blocks.begin() + 1, blocks.end());
@@ -115,7 +114,7 @@ class LanePlan {
         hops_(hops),
         rank_(rank),
         steps_(request, rank, request.topology.ranks()),
-        other_(at(request.topology.ranks()), nullptr) {}
+        other_(index(request.topology.ranks()), nullptr) {}
 
   Plan make() {
     // A rank goes along the streams on the root's side of its blocks' ways, and looks up where each block goes on or
@@ -134,7 +133,7 @@ class LanePlan {
         along.push_back(&hop);
         continue;
       }
-      for (const int block : hop.blocks) other_[at(block)] = &hop;
+      for (const int block : hop.blocks) other_[index(block)] = &hop;
     }
     for (const Hop* hop : along) {
       if (hop->tag == kLastTag) continue;
@@ -165,8 +164,8 @@ class LanePlan {
   /// Moves the blocks of `hop`. A block without another stream begins or ends here.
   void move(const Hop& hop) {
     for (const int block : hop.blocks) {
-      const Hop* from = hop.receiver == rank_ ? &hop : other_[at(block)];
-      const Hop* to = hop.sender == rank_ ? &hop : other_[at(block)];
+      const Hop* from = hop.receiver == rank_ ? &hop : other_[index(block)];
+      const Hop* to = hop.sender == rank_ ? &hop : other_[index(block)];
       if (from == nullptr) {
         steps_.begin("send", block).combine(Steps::own()).send(link(*to));
       } else if (to == nullptr) {
@@ -209,11 +208,11 @@ Plan make_plan(const PlanRequest& request, int rank) {
     return exchange_plan(request, rank, rotation(request.topology.ranks()));
   const std::vector<Hop> hops = hops_of(request);
   Plan plan = LanePlan(request, hops, rank).make();
-  std::vector<int> in(at(plan.ranks), 0);
-  std::vector<int> out(at(plan.ranks), 0);
+  std::vector<int> in(index(plan.ranks), 0);
+  std::vector<int> out(index(plan.ranks), 0);
   for (const Hop& hop : hops) {
-    ++out[at(hop.sender)];
-    ++in[at(hop.receiver)];
+    ++out[index(hop.sender)];
+    ++in[index(hop.receiver)];
   }
   plan.in_streams_max = *std::max_element(in.begin(), in.end());
   plan.out_streams_max = *std::max_element(out.begin(), out.end());

@@ -22,6 +22,7 @@
 #include "collectives/building/plan_builder.hpp"
 #include "collectives/building/sites.hpp"
 #include "collectives/schedules/schedule.hpp"
+#include "runtime/base/index.hpp"
 #include "runtime/base/recent.hpp"
 
 namespace torii {
@@ -35,8 +36,6 @@ constexpr std::size_t kWholeBytesMax = std::size_t{4} << 20;
 constexpr int kDataTag = 0;
 constexpr int kTokenTag = 1;
 constexpr int kOwnTag = 2;  // and those that follow: within a rank
-
-std::size_t at(int value) { return static_cast<std::size_t>(value); }
 
 bool is_reduce(const PlanRequest& request) { return request.collective == Collective::reduce; }
 
@@ -73,8 +72,8 @@ std::vector<Step> steps_of(const Schedule& schedule, bool backwards) {
   std::map<std::pair<int, int>, Told> told;  // by who tells and who asks
   for (std::size_t i = 0; i < count; ++i) {
     for (const int before : transfers[i].after) {
-      const std::size_t earlier = std::min(place(at(before)), place(i));
-      const std::size_t later = std::max(place(at(before)), place(i));
+      const std::size_t earlier = std::min(place(index(before)), place(i));
+      const std::size_t later = std::max(place(index(before)), place(i));
       const int teller = steps[earlier].receiver;
       const int asker = steps[later].sender;
       if (teller == asker) continue;
@@ -208,11 +207,11 @@ ExpressionId order(const PlanRequest& request, int /*block*/, ExpressionPool& po
   std::vector<std::vector<ExpressionId>> operands;
   for (int rank = 0; rank < request.topology.ranks(); ++rank) operands.push_back({pool.leaf(rank)});
   for (const Step& step : steps->list) {
-    std::vector<ExpressionId>& here = operands[at(step.receiver)];
-    here.push_back(pool.fold(operands[at(step.sender)], !request.wide_wire));
+    std::vector<ExpressionId>& here = operands[index(step.receiver)];
+    here.push_back(pool.fold(operands[index(step.sender)], !request.wide_wire));
     if (!step.tells.empty()) here = {pool.fold(here, !request.wide_wire)};
   }
-  return pool.fold(operands[at(request.root)], true);
+  return pool.fold(operands[index(request.root)], true);
 }
 
 std::string why_not(const PlanRequest& request) {
@@ -254,17 +253,17 @@ double long_latency_s(const TreeTopology& tree, int from, int to) {
 /// everything, but over long links they are most of a short message's time. A rank begins its transfers in their order.
 double time_with_tokens_s(const TreeTopology& tree, const Schedule& schedule) {
   std::vector<double> ends_s;
-  std::vector<double> begins_s(at(tree.ranks()), 0);  // by rank: no transfer begins before
+  std::vector<double> begins_s(index(tree.ranks()), 0);  // by rank: no transfer begins before
   double last_s = 0;
   for (const Transfer& transfer : schedule.transfers) {
-    double& begin_s = begins_s[at(transfer.sender)];
+    double& begin_s = begins_s[index(transfer.sender)];
     begin_s = std::max(begin_s, transfer.start_s);
     for (const int before : transfer.after) {
-      const double far_s = long_latency_s(tree, schedule.transfers[at(before)].receiver, transfer.sender);
-      if (far_s > 0) begin_s = std::max(begin_s, ends_s[at(before)] + far_s);
+      const double far_s = long_latency_s(tree, schedule.transfers[index(before)].receiver, transfer.sender);
+      if (far_s > 0) begin_s = std::max(begin_s, ends_s[index(before)] + far_s);
     }
     ends_s.push_back(begin_s + transfer.end_s - transfer.start_s);
-    begins_s[at(transfer.receiver)] = ends_s.back();
+    begins_s[index(transfer.receiver)] = ends_s.back();
     last_s = std::max(last_s, ends_s.back());
   }
   return last_s;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "runtime/base/index.hpp"
+
 namespace torii {
 namespace {
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 /// A line of cables is a ring when it is folded: coordinates 0, 2, 4, ... and back over ..., 3, 1.
 int folded_position(int coordinate, int extent) {

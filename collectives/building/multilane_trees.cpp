@@ -22,18 +22,17 @@
 
 #include "collectives/building/sites.hpp"
 #include "collectives/building/tree_flows.hpp"
+#include "runtime/base/index.hpp"
 
 namespace torii {
 namespace {
 
-std::size_t at(int value) { return static_cast<std::size_t>(value); }
-
 class LaneTrees {
  public:
   explicit LaneTrees(const PlanRequest& request)
-      : request_(request), sites_(sites_of(*request.topology.tree())), own_site_(sites_.of_rank[at(request.root)]) {
+      : request_(request), sites_(sites_of(*request.topology.tree())), own_site_(sites_.of_rank[index(request.root)]) {
     // The root is the first head of its site.
-    std::vector<int>& own = sites_.ranks[at(own_site_)];
+    std::vector<int>& own = sites_.ranks[index(own_site_)];
     std::rotate(own.begin(), std::find(own.begin(), own.end(), request.root), own.end());
     for (const std::vector<int>& ranks : sites_.ranks) most_ = std::max(most_, static_cast<int>(ranks.size()));
   }
@@ -50,17 +49,17 @@ class LaneTrees {
   }
   /// -1 at the root of the tree.
   int parent(int tree, int rank) const {
-    const int site = sites_.of_rank[at(rank)];
+    const int site = sites_.of_rank[index(rank)];
     if (rank == root(tree)) return -1;
     if (rank != head(site, tree)) return head(site, tree);
     return site == own_site_ ? root(tree) : head(own_site_, tree);
   }
   /// The ranks of the site in order, then, at the head of the root's site, the heads of the others.
   std::vector<int> children(int tree, int rank) const {
-    const int site = sites_.of_rank[at(rank)];
+    const int site = sites_.of_rank[index(rank)];
     const int own_head = head(own_site_, tree);
     if (rank != head(site, tree)) return rank == root(tree) ? std::vector<int>{own_head} : std::vector<int>{};
-    std::vector<int> ranks = sites_.ranks[at(site)];
+    std::vector<int> ranks = sites_.ranks[index(site)];
     std::erase_if(ranks, [&](int one) { return one == rank || one == root(tree); });
     std::sort(ranks.begin(), ranks.end());
     for (int other = 0; site == own_site_ && other < static_cast<int>(sites_.ranks.size()); ++other) {
@@ -70,8 +69,8 @@ class LaneTrees {
   }
 
   void set_maxima(Plan& plan) const {
-    std::vector<int> in(at(plan.ranks), 0);
-    std::vector<int> out(at(plan.ranks), 0);
+    std::vector<int> in(index(plan.ranks), 0);
+    std::vector<int> out(index(plan.ranks), 0);
     const bool goes_up = request_.collective != Collective::broadcast;
     const bool comes_down = request_.collective != Collective::reduce;
     for (int tree = 0; tree < lanes(); ++tree) {
@@ -79,14 +78,14 @@ class LaneTrees {
         const int above = parent(tree, rank);
         // At the root of an allreduce a local stream leads from the lane up to the lane down.
         if (above < 0) {
-          in[at(rank)] += goes_up && comes_down ? 1 : 0;
-          out[at(rank)] += goes_up && comes_down ? 1 : 0;
+          in[index(rank)] += goes_up && comes_down ? 1 : 0;
+          out[index(rank)] += goes_up && comes_down ? 1 : 0;
           continue;
         }
-        out[at(rank)] += goes_up ? 1 : 0;
-        in[at(above)] += goes_up ? 1 : 0;
-        in[at(rank)] += comes_down ? 1 : 0;
-        out[at(above)] += comes_down ? 1 : 0;
+        out[index(rank)] += goes_up ? 1 : 0;
+        in[index(above)] += goes_up ? 1 : 0;
+        in[index(rank)] += comes_down ? 1 : 0;
+        out[index(above)] += comes_down ? 1 : 0;
       }
     }
     plan.in_streams_max = *std::max_element(in.begin(), in.end());
@@ -95,8 +94,8 @@ class LaneTrees {
 
  private:
   int head(int site, int tree) const {
-    const std::vector<int>& ranks = sites_.ranks[at(site)];
-    return ranks[at(tree) % ranks.size()];
+    const std::vector<int>& ranks = sites_.ranks[index(site)];
+    return ranks[index(tree) % ranks.size()];
   }
 
   const PlanRequest& request_;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kLeafPitch = 58;
 constexpr double kLevelPitch = 76;
-constexpr double kMargin = 40;
-constexpr double kTitleHeight = 56;
+constexpr double kTreeMargin = 40;
+constexpr double kTreeTitleHeight = 56;
 constexpr double kNodeRadius = 14;
 constexpr double kRowHeight = 22;
 constexpr double kChartWidth = 760;
@@ -221,15 +221,16 @@ std::string draw_schedule_svg(const TreeTopology& tree, const Schedule& schedule
   const TreePicture picture(tree);
   const std::vector<Transfer> transfers = in_running_order(schedule, backwards);
   const double arcs_height = 40 + 0.22 * picture.width();
-  const double chart_top = kTitleHeight + kMargin + picture.height() + arcs_height;
-  const double width = std::max(picture.width() + kLeafPitch, kChartLeft + kChartWidth + kMargin) + 2 * kMargin;
-  const double height = chart_top + tree.ranks() * kRowHeight + kMargin;
+  const double chart_top = kTreeTitleHeight + kTreeMargin + picture.height() + arcs_height;
+  const double width = std::max(picture.width() + kLeafPitch, kChartLeft + kChartWidth + kTreeMargin) + 2 * kTreeMargin;
+  const double height = chart_top + tree.ranks() * kRowHeight + kTreeMargin;
   Svg svg(width, height, 12);
   svg.title(title);
-  svg.text(kMargin, 34, title, "font-size=18");
+  svg.text(kTreeMargin, 34, title, "font-size=18");
   svg.arrow_head("head", "#333333");
-  draw_tree(svg, tree, picture, transfers, schedule.time_s, {kMargin + kLeafPitch / 2, kTitleHeight + kMargin});
-  draw_gantt(svg, tree.ranks(), transfers, schedule.time_s, {kMargin, chart_top});
+  draw_tree(svg, tree, picture, transfers, schedule.time_s,
+            {kTreeMargin + kLeafPitch / 2, kTreeTitleHeight + kTreeMargin});
+  draw_gantt(svg, tree.ranks(), transfers, schedule.time_s, {kTreeMargin, chart_top});
   return svg.str();
 }
 

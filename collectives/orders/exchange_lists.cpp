@@ -12,13 +12,12 @@
 #include <tuple>
 
 #include "collectives/orders/exchange_parts.hpp"
+#include "runtime/base/index.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/topology/routing.hpp"
 
 namespace torii {
 namespace {
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 /// The dimensions in the order of an ExchangeShape: the longest first; of equal extents, those that wrap first.
 std::array<std::size_t, 3> shape_axes(const Topology& topology) {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "collectives/schedules/schedule_state.hpp"

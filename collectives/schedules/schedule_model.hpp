@@ -2,6 +2,7 @@
 // The network model of the schedule search: paths between ranks, rates and durations.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 

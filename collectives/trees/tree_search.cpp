@@ -18,6 +18,7 @@
 #include <random>
 
 #include "collectives/trees/trees.hpp"
+#include "runtime/base/index.hpp"
 
 namespace torii {
 namespace {
@@ -27,8 +28,6 @@ constexpr int kNone = -1;
 constexpr std::int64_t kWorkMost = std::int64_t{1} << 27;
 /// A random amount below this is added to each cost of lifting, so that the search does not repeat itself in a cycle.
 constexpr int kHarmless = 20;
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 class TreeSearch {
  public:

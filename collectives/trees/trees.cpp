@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/index.hpp"
 #include "runtime/base/recent.hpp"
 #include "runtime/base/status.hpp"
 
@@ -14,8 +15,6 @@ namespace torii {
 namespace {
 
 constexpr int kNotReached = -2;
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 /// The rank in the middle of the longest path through a tree.
 int middle(const Tree& tree) {

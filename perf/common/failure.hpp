@@ -4,6 +4,7 @@
 
 #include <torii/torii.h>
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <exception>
+#include <utility>
 
 #include "plugins/pytorch/caller.hpp"
 #include "plugins/pytorch/group.hpp"

@@ -5,6 +5,7 @@
 #include <torii/torii.h>
 
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>

@@ -7,8 +7,10 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "plugins/pytorch/team.hpp"

@@ -4,6 +4,7 @@
 
 #include <torii/torii.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

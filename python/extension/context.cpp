@@ -75,8 +75,6 @@ bool TeamMaking::begin(ContextObject* context) {
 
 namespace {
 
-ContextObject* context_of(PyObject* self) { return reinterpret_cast<ContextObject*>(self); }
-
 PyObject* context_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   const char* names[] = {"settings", "rank", "ranks", "exchange", "memory_of", nullptr};
   const char* settings = nullptr;

@@ -5,6 +5,8 @@
 #include <torii/torii.h>
 #include <unistd.h>
 
+#include <cstddef>
+
 #include "python/extension/python.hpp"
 
 namespace torii_python {
@@ -25,6 +27,8 @@ struct ContextObject {
   pid_t owner;
   bool makes_team;  // a thread does, without the GIL
 };
+
+inline ContextObject* context_of(PyObject* self) { return reinterpret_cast<ContextObject*>(self); }
 
 /// The right to make a team, which one thread of a context has at a time.
 class TeamMaking {

@@ -29,7 +29,6 @@ struct RegionObject {
   Buffer* buffer;  // of the adopted object, which keeps its memory in its place
 };
 
-ContextObject* context_of(PyObject* self) { return reinterpret_cast<ContextObject*>(self); }
 MemoryObject* memory_of(PyObject* self) { return reinterpret_cast<MemoryObject*>(self); }
 RegionObject* region_of(PyObject* self) { return reinterpret_cast<RegionObject*>(self); }
 

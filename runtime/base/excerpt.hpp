@@ -2,6 +2,7 @@
 // The beginning of a value for a message: a file may hold megabytes where a word was expected.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 

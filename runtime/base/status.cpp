@@ -34,4 +34,6 @@ std::string_view name(Status status) noexcept {
   return "unknown";  // a number from outside, through the C ABI
 }
 
+void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
+
 }  // namespace torii

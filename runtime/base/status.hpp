@@ -32,4 +32,7 @@ class Error : public std::runtime_error {
   int rank_;
 };
 
+/// Throws Error{invalid_argument}.
+[[noreturn]] void invalid(const std::string& text);
+
 }  // namespace torii

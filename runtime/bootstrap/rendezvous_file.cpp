@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "runtime/base/numbers.hpp"
+#include "runtime/base/reason.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -21,8 +22,6 @@ constexpr std::string_view kTitle = "torii meeting 1";
 constexpr std::size_t kFileBytesMax = 8192;
 constexpr std::size_t kAddressesMax = 32;
 constexpr std::size_t kHexDigits = 64;
-
-std::string reason() { return std::string(" (") + std::strerror(errno) + ")"; }
 
 /// A keyed hash of the text, so that a file with another job token is refused.
 std::string check_of(std::string_view body, std::string_view job_token) {

@@ -14,13 +14,12 @@
 #include <cstring>
 #include <memory>
 
+#include "runtime/base/reason.hpp"
 #include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
 namespace {
-
-std::string reason(int error) { return std::string(" (") + std::strerror(error) + ")"; }
 
 /// Calls getaddrinfo(). If the result is empty because of an error, `why_not` is set.
 std::vector<Address> look_up(const std::string& host, int port, int flags, std::string& why_not) {

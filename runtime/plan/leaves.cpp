@@ -9,8 +9,6 @@
 namespace torii {
 namespace {
 
-[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
 /// "leaf 3" or "leaves 3 to 5".
 std::string leaves_text(std::uint64_t first, std::uint64_t end) {
   if (end - first == 1) return "leaf " + std::to_string(first);

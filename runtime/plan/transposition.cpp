@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::numeric_limits<std::ptrdiff_t>::max() / 2;
 
-[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
 /// The two dimensions of which one is the fastest of the input and the other one of the output. Strides in elements.
 struct Plane {
   std::size_t rows;           ///< of the input: the output's fastest dimension

@@ -6,6 +6,7 @@
 #include <random>
 #include <string>
 
+#include "runtime/base/index.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/topology/network_model.hpp"
 #include "runtime/topology/routing.hpp"
@@ -17,23 +18,19 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 /// Times that differ by no more than this are equal; the sums that computed them differed.
 constexpr double kSameTime = 1e-9;
 
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
-
-[[noreturn]] void bad(const std::string& message) { throw Error(Status::invalid_argument, message); }
-
 void check(const Topology& topology, const ExchangeTraffic& traffic, const ExchangeRun& run) {
-  if (run.controllers < 1) bad(std::to_string(run.controllers) + " controllers; there must be at least 1");
+  if (run.controllers < 1) invalid(std::to_string(run.controllers) + " controllers; there must be at least 1");
   if (!(run.skew >= 0) || !(run.skew < kNever))
-    bad("a skew of " + std::to_string(run.skew) + "; it must be at least 0");
+    invalid("a skew of " + std::to_string(run.skew) + "; it must be at least 0");
   if (!(run.jitter >= 0) || !(run.jitter < kNever)) {
-    bad("a jitter of " + std::to_string(run.jitter) + "; it must be at least 0");
+    invalid("a jitter of " + std::to_string(run.jitter) + "; it must be at least 0");
   }
   if (topology.kind() == Topology::Kind::node)
-    bad("a pairwise exchange on a node: it has no links whose sharing could be simulated");
+    invalid("a pairwise exchange on a node: it has no links whose sharing could be simulated");
   for (std::size_t d = 0; d < 3; ++d) {
     if (traffic.period[d] < 1 || topology.extents()[d] % traffic.period[d] != 0) {
-      bad("period " + std::to_string(traffic.period[d]) + " of dimension " + std::to_string(d) +
-          "; it must divide the extent " + std::to_string(topology.extents()[d]));
+      invalid("period " + std::to_string(traffic.period[d]) + " of dimension " + std::to_string(d) +
+              "; it must divide the extent " + std::to_string(topology.extents()[d]));
     }
   }
 }

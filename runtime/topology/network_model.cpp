@@ -7,10 +7,10 @@
 #include <queue>
 #include <utility>
 
+#include "runtime/base/index.hpp"
+
 namespace torii {
 namespace {
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 

@@ -10,19 +10,13 @@
 #include "runtime/base/status.hpp"
 
 namespace torii {
-namespace {
-
-[[noreturn]] void bad(const std::string& message) { throw Error(Status::invalid_argument, message); }
-
-}  // namespace
-
 Topology Topology::node(int ranks, int per_group) {
   if (ranks < 1 || ranks > Topology::kRanksMax) {
-    bad("a node of " + std::to_string(ranks) + " ranks; there must be 1 to " + std::to_string(Topology::kRanksMax));
+    invalid("a node of " + std::to_string(ranks) + " ranks; there must be 1 to " + std::to_string(Topology::kRanksMax));
   }
   if (per_group != 0 && (per_group < 2 || ranks % per_group != 0 || ranks == per_group)) {
-    bad("groups of " + std::to_string(per_group) + " on a node of " + std::to_string(ranks) +
-        " ranks; there must be at least two groups of at least two ranks each, as in node:8*4");
+    invalid("groups of " + std::to_string(per_group) + " on a node of " + std::to_string(ranks) +
+            " ranks; there must be at least two groups of at least two ranks each, as in node:8*4");
   }
   Topology topology;
   topology.ranks_ = ranks;
@@ -49,10 +43,11 @@ Topology Topology::node_of(std::span<const int> groups) {
 
 Topology Topology::torus(Coordinates extents, std::array<bool, 3> wraps, int dimensions, int per_node) {
   if (dimensions < 1 || dimensions > 3) {
-    bad("a torus of " + std::to_string(dimensions) + " dimensions; there must be 1 to 3");
+    invalid("a torus of " + std::to_string(dimensions) + " dimensions; there must be 1 to 3");
   }
   if (per_node < 1 || per_node > Topology::kRanksMax) {
-    bad(std::to_string(per_node) + " ranks on each node; there must be 1 to " + std::to_string(Topology::kRanksMax));
+    invalid(std::to_string(per_node) + " ranks on each node; there must be 1 to " +
+            std::to_string(Topology::kRanksMax));
   }
   Topology topology;
   topology.kind_ = Kind::torus;
@@ -62,13 +57,13 @@ Topology Topology::torus(Coordinates extents, std::array<bool, 3> wraps, int dim
   for (std::size_t d = 0; d < 3; ++d) {
     const bool counts = static_cast<int>(d) < dimensions;
     if (extents[d] < 1 || (!counts && extents[d] != 1)) {
-      bad("extent " + std::to_string(extents[d]) + " of dimension " + std::to_string(d) + "; it must be at least 1" +
-          (counts ? "" : ", and 1 beyond the last dimension"));
+      invalid("extent " + std::to_string(extents[d]) + " of dimension " + std::to_string(d) +
+              "; it must be at least 1" + (counts ? "" : ", and 1 beyond the last dimension"));
     }
     ranks *= extents[d];
     if (ranks > Topology::kRanksMax) {
-      bad("the extents" + std::string(per_node > 1 ? " and the ranks of a node" : "") + " multiply to more than " +
-          std::to_string(Topology::kRanksMax) + " ranks");
+      invalid("the extents" + std::string(per_node > 1 ? " and the ranks of a node" : "") + " multiply to more than " +
+              std::to_string(Topology::kRanksMax) + " ranks");
     }
     topology.extents_[d] = extents[d];
     topology.wraps_[d] = counts && wraps[d];
@@ -103,8 +98,8 @@ Topology Topology::of_nodes() const {
 
 Topology Topology::with_ties() const {
   if (!has_ties()) {
-    bad("topology '" + text() + ",ties': no message can go either way, since no dimension of even extent " +
-        "wraps; write " + text());
+    invalid("topology '" + text() + ",ties': no message can go either way, since no dimension of even extent " +
+            "wraps; write " + text());
   }
   Topology result = *this;
   result.selects_ties_ = true;

@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::string_view kTies = ",ties";  ///< the suffix of a torus whose senders choose the direction of ties
 
-[[noreturn]] void bad(const std::string& message) { throw Error(Status::invalid_argument, message); }
-
 std::string quoted(std::string_view text) { return "'" + excerpt(text) + "'"; }
 
 /// One extent of the text: a whole number; in a torus, `m` follows if the dimension does not wrap.
@@ -25,18 +23,18 @@ struct Extent {
 
 Extent parse_extent(std::string_view token, bool torus, std::string_view text) {
   const std::string where = "topology " + quoted(text) + ": ";
-  if (token.empty()) bad(where + "an extent is missing; write one number per dimension, as in torus:4x4x4");
+  if (token.empty()) invalid(where + "an extent is missing; write one number per dimension, as in torus:4x4x4");
   std::string_view digits = token;
   const bool is_mesh = token.back() == 'm';
-  if (is_mesh && !torus) bad(where + quoted(token) + ": no dimension of a mesh wraps, so write it without the m");
+  if (is_mesh && !torus) invalid(where + quoted(token) + ": no dimension of a mesh wraps, so write it without the m");
   if (is_mesh) digits.remove_suffix(1);
   const auto extent = parse_number<int>(digits);
   if (!extent) {
-    bad(where + quoted(token) + " is no extent; write a whole number from 1 to " + std::to_string(Topology::kRanksMax) +
-        (torus ? ", followed by m where the dimension does not wrap" : ""));
+    invalid(where + quoted(token) + " is no extent; write a whole number from 1 to " +
+            std::to_string(Topology::kRanksMax) + (torus ? ", followed by m where the dimension does not wrap" : ""));
   }
   if (*extent < 1 || *extent > Topology::kRanksMax) {
-    bad(where + "the extent " + std::to_string(*extent) + " is not in 1.." + std::to_string(Topology::kRanksMax));
+    invalid(where + "the extent " + std::to_string(*extent) + " is not in 1.." + std::to_string(Topology::kRanksMax));
   }
   return {*extent, torus && !is_mesh};
 }
@@ -46,17 +44,17 @@ int parse_per_node(std::string_view token, std::string_view text, const char* wh
                    const char* example = "torus:3x3*2") {
   const int result = parse_number<int>(token).value_or(0);
   if (result < 1 || result > Topology::kRanksMax) {
-    bad("topology " + quoted(text) + ": " + quoted(token) + " is no number of ranks " + what +
-        "; write a whole number from 1 to " + std::to_string(Topology::kRanksMax) + " behind the star, as in " +
-        example);
+    invalid("topology " + quoted(text) + ": " + quoted(token) + " is no number of ranks " + what +
+            "; write a whole number from 1 to " + std::to_string(Topology::kRanksMax) + " behind the star, as in " +
+            example);
   }
   return result;
 }
 
 void check_ranks(const Topology& topology, std::string_view text, int ranks) {
   if (topology.ranks() == ranks) return;
-  bad("topology " + quoted(text) + " has " + std::to_string(topology.ranks()) + " places, but there are " +
-      std::to_string(ranks) + " ranks");
+  invalid("topology " + quoted(text) + " has " + std::to_string(topology.ranks()) + " places, but there are " +
+          std::to_string(ranks) + " ranks");
 }
 
 /// Reads "8*4": groups, and ranks in each.
@@ -64,12 +62,12 @@ Topology parse_groups(std::string_view rest, std::string_view text, int ranks) {
   const std::size_t star = std::min(rest.find('*'), rest.size());
   const int groups = parse_number<int>(rest.substr(0, star)).value_or(0);
   if (groups < 1 || groups > Topology::kRanksMax) {
-    bad("topology " + quoted(text) + ": " + quoted(rest.substr(0, star)) +
-        " is no number of groups; write a whole number from 2 on, a star and the ranks of each, as in node:8*4");
+    invalid("topology " + quoted(text) + ": " + quoted(rest.substr(0, star)) +
+            " is no number of groups; write a whole number from 2 on, a star and the ranks of each, as in node:8*4");
   }
   const std::string_view last = rest.substr(std::min(star + 1, rest.size()));
   const int per_group = parse_per_node(last, text, "in each group", "node:8*4");
-  if (groups > Topology::kRanksMax / per_group) bad("topology " + quoted(text) + " has too many ranks");
+  if (groups > Topology::kRanksMax / per_group) invalid("topology " + quoted(text) + " has too many ranks");
   const Topology topology = Topology::node(groups * per_group, per_group);
   check_ranks(topology, text, ranks);
   return topology;
@@ -93,8 +91,8 @@ Topology Topology::parse_tree(std::string_view text, const std::string& content,
   const std::string path(text.substr(std::min(text.find(':') + 1, text.size())));
   Topology topology = of_tree(TreeTopology::parse(content, path), path);
   if (topology.ranks() != ranks) {
-    bad("topology " + quoted(text) + " has " + std::to_string(topology.ranks()) + " comm nodes, but there are " +
-        std::to_string(ranks) + " ranks");
+    invalid("topology " + quoted(text) + " has " + std::to_string(topology.ranks()) + " comm nodes, but there are " +
+            std::to_string(ranks) + " ranks");
   }
   return topology;
 }
@@ -108,8 +106,8 @@ Topology Topology::parse(std::string_view text, int ranks) {
   }
   if (kind == "node" && colon != std::string_view::npos) return parse_groups(text.substr(colon + 1), text, ranks);
   if (colon == std::string_view::npos || (kind != "torus" && kind != "mesh")) {
-    bad("topology " + quoted(text) + ": " + quoted(kind) +
-        " is none of torus:4x4x4, torus:4x4x2m, mesh:8x8, torus:3x3*2, torus:4x4,ties, tree:FILE, node, node:8*4");
+    invalid("topology " + quoted(text) + ": " + quoted(kind) +
+            " is none of torus:4x4x4, torus:4x4x2m, mesh:8x8, torus:3x3*2, torus:4x4,ties, tree:FILE, node, node:8*4");
   }
   Coordinates extents = {1, 1, 1};
   std::array<bool, 3> wraps = {false, false, false};
@@ -123,7 +121,7 @@ Topology Topology::parse(std::string_view text, int ranks) {
   for (bool more = true; more;) {
     const std::size_t cross = rest.find('x');
     const Extent parsed = parse_extent(rest.substr(0, cross), kind == "torus", text);
-    if (dimensions == 3) bad("topology " + quoted(text) + ": more than 3 dimensions");
+    if (dimensions == 3) invalid("topology " + quoted(text) + ": more than 3 dimensions");
     extents[static_cast<std::size_t>(dimensions)] = parsed.extent;
     wraps[static_cast<std::size_t>(dimensions)] = parsed.wraps;
     ++dimensions;

@@ -7,13 +7,12 @@
 #include <filesystem>
 #include <sstream>
 
-namespace torii::tests {
-bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
+#include "tests/support/places.hpp"
 
-std::string program(const std::string& name) { return TORII_TEST_PROGRAMS "/" + name; }
-std::string source(const std::string& name) {
-  return std::filesystem::path(TORII_TEST_SOURCE_DIR) / "tests/clients" / name;
-}
+namespace torii::tests {
+
+std::string components() { return build_dir() + "/lib/torii/openmpi"; }
+std::string source(const std::string& name) { return std::filesystem::path(source_dir()) / "tests/clients" / name; }
 
 void add(Words& words, const Words& more) { words.insert(words.end(), more.begin(), more.end()); }
 
@@ -24,7 +23,7 @@ Outcome mpirun(const Job& job) {
   add(words, job.options);
   add(words, {"-n", std::to_string(job.ranks)});
   add(words, job.command);
-  Words environment = {"OMPI_MCA_mca_base_component_path=" TORII_TEST_COMPONENTS ":SYSTEM_DEFAULT"};
+  Words environment = {"OMPI_MCA_mca_base_component_path=" + components() + ":SYSTEM_DEFAULT"};
   add(environment, job.environment);  // the last of a name holds
   return Process(words, environment).wait(job.deadline_s);
 }

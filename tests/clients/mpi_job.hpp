@@ -13,11 +13,10 @@ namespace torii::tests {
 using Words = std::vector<std::string>;
 
 void add(Words& words, const Words& more);
-/// True when the long tests run too.
-bool is_full();
-/// The paths of a program of the build and of a file of tests/clients.
-std::string program(const std::string& name);
+/// The path of a file of tests/clients.
 std::string source(const std::string& name);
+/// The folder of the component that was built.
+std::string components();
 
 struct Job {
   int ranks = 2;

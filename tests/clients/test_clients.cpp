@@ -2,84 +2,102 @@
 // Runs the project's MPI programs with coll/torii under mpirun: random calls, rules of MPI, set-up.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "tests/clients/mpi_job.hpp"
+#include "tests/support/places.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
 
-Job fuzz(int ranks, int cases, int seed) {
+Job fuzz(int ranks, int cases, std::uint64_t seed) {
   Job job;
   job.ranks = ranks;
   // tuned chooses by sizes of types that differ between ranks, and op/avx adds small integers with saturation.
   job.options = {"--mca", "coll", "^tuned", "--mca", "op", "^avx", "--mca", "coll_torii_verbose", "1"};
-  job.command = {program("differential_fuzz"), std::to_string(cases), std::to_string(seed)};
+  job.command = {helper("differential_fuzz"), std::to_string(cases), std::to_string(seed)};
   job.deadline_s = is_full() ? 1500 : 60;
   return job;
 }
 
-TEST(Fuzz, NoByteDiffersFromOpenMpi) {
-  for (const int ranks : is_full() ? std::vector<int>{2, 3, 4, 7} : std::vector<int>{2, 3}) {
-    const int cases = is_full() ? 20000 : ranks == 2 ? 500 : 150;
-    const Outcome outcome = mpirun(fuzz(ranks, cases, 100 + ranks));
-    EXPECT_EQ(outcome.code, 0) << outcome.output;
-    EXPECT_NE(outcome.output.find("no difference"), std::string::npos) << outcome.output;
-    if (cases < 500) continue;  // too few for every operation to be drawn
-    auto taken = counts(outcome.output, "taken");
-    for (const std::string& operation : kOperations) {
-      for (const std::string& form : {operation, "i" + operation, operation + "_init"}) {
-        EXPECT_GT(taken[form], 0) << form << " on " << ranks << " ranks: " << outcome.output;
-      }
+/// Random calls, none of which differs. Returns the output.
+std::string run_fuzz(const Job& job) {
+  const Outcome outcome = mpirun(job);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("no difference"), std::string::npos) << outcome.output;
+  return outcome.output;
+}
+
+void expect_every_operation(const std::string& output) {
+  auto taken = counts(output, "taken");
+  for (const std::string& operation : kOperations) {
+    for (const std::string& form : {operation, "i" + operation, operation + "_init"}) {
+      EXPECT_GT(taken[form], 0) << form << ": " << output;
     }
   }
 }
+
+TEST(Fuzz, NoByteDiffersFromOpenMpi) {
+  for (const int ranks : is_full() ? std::vector<int>{2, 3, 4, 7} : std::vector<int>{3}) {
+    for (const Seed& seed : seeds_of("clients_test/fuzz_" + std::to_string(ranks), 1)) {
+      SCOPED_TRACE(seed);
+      const std::string output = run_fuzz(fuzz(ranks, is_full() ? 20'000 : 150, seed.value));
+      if (is_full()) expect_every_operation(output);  // 150 calls are too few for all of them
+    }
+  }
+}
+
+/// The seed is the same each time, so that every operation is drawn in every form.
+TEST(Fuzz, EveryOperationIsTaken) { expect_every_operation(run_fuzz(fuzz(2, 500, 102))); }
 
 /// Calls of one group go from the component below to torii while it is in use.
 TEST(Fuzz, FirstCallsBelow) {
   Job job = fuzz(3, is_full() ? 2000 : 100, 11);
   job.delay = "20";
-  const Outcome outcome = mpirun(job);
-  EXPECT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_NE(outcome.output.find("no difference"), std::string::npos) << outcome.output;
+  const std::string output = run_fuzz(job);
   for (const char* side : {"taken", "left"}) {
     long blocking = 0;
     for (const char* name : {"allreduce", "allgather", "barrier", "bcast", "gatherv", "scatterv"}) {
-      blocking += counts(outcome.output, side)[name];
+      blocking += counts(output, side)[name];
     }
-    EXPECT_GT(blocking, 0) << side << ": " << outcome.output;
+    EXPECT_GT(blocking, 0) << side << ": " << output;
   }
 }
 
 TEST(Fuzz, CanonicalAndForcedAlgorithmsToo) {
   if (!is_full()) GTEST_SKIP() << "longer than the short test has time for; TORII_TEST_FULL runs it";
-  for (const std::string algorithm : {"ring", "binomial", "recursive_doubling", "rabenseifner", "node"}) {
-    Job job = fuzz(4, 2000, 7);
-    add(job.options, {"--mca", "coll_torii_algorithm", algorithm});
-    const Outcome outcome = mpirun(job);
-    EXPECT_EQ(outcome.code, 0) << algorithm << ": " << outcome.output;
+  for (const Seed& seed : seeds_of("clients_test/forced", 1)) {
+    SCOPED_TRACE(seed);
+    for (const std::string algorithm : {"ring", "binomial", "recursive_doubling", "rabenseifner", "node"}) {
+      SCOPED_TRACE(algorithm);
+      Job job = fuzz(4, 2000, seed.value);
+      add(job.options, {"--mca", "coll_torii_algorithm", algorithm});
+      (void)run_fuzz(job);
+    }
+    Job job = fuzz(4, 2000, seed.value);
+    add(job.options, {"--mca", "coll_torii_determinism", "canonical"});
+    (void)run_fuzz(job);
   }
-  Job job = fuzz(4, 2000, 8);
-  add(job.options, {"--mca", "coll_torii_determinism", "canonical"});
-  const Outcome outcome = mpirun(job);
-  EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 
 TEST(Fuzz, OverLibfabricToo) {
   if (!is_full()) GTEST_SKIP() << "longer than the short test has time for; TORII_TEST_FULL runs it";
-  if (!std::filesystem::exists(TORII_TEST_COMPONENTS "/../libtorii_libfabric.so")) {
+  if (!std::filesystem::exists(components() + "/../libtorii_libfabric.so")) {
     GTEST_SKIP() << "this build has no transport libfabric";
   }
-  // Two nodes played on this machine, of one rank and of two.
-  Job job = fuzz(1, 2000, 9);
-  const Words command = job.command;
-  job.options.insert(job.options.end(), {"-x", "TORII_NODE=a"});
-  add(job.command, {":", "-n", "2", "-x", "TORII_NODE=b"});
-  add(job.command, command);
-  const Outcome outcome = mpirun(job);
-  EXPECT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_GT(counts(outcome.output, "taken")["allreduce"], 0) << outcome.output;
+  for (const Seed& seed : seeds_of("clients_test/libfabric", 1)) {
+    SCOPED_TRACE(seed);
+    // Two nodes played on this machine, of one rank and of two.
+    Job job = fuzz(1, 2000, seed.value);
+    const Words command = job.command;
+    job.options.insert(job.options.end(), {"-x", "TORII_NODE=a"});
+    add(job.command, {":", "-n", "2", "-x", "TORII_NODE=b"});
+    add(job.command, command);
+    const Outcome outcome = mpirun(job);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_GT(counts(outcome.output, "taken")["allreduce"], 0) << outcome.output;
+  }
 }
 
 /// The hashes that all_reduce_perf prints of sums over 8 leaves.
@@ -94,9 +112,9 @@ std::string hashes_in(const std::string& output) {
 
 /// MPI has no such call, so a program makes it by the C interface; ranks join by PMIx.
 TEST(Leaves, HaveOneHashUnderMpirun) {
-  if (!std::filesystem::exists(TORII_TEST_BUILD "/bin/all_reduce_perf")) GTEST_SKIP() << "this build has no perf";
-  if (!std::filesystem::exists(TORII_TEST_COMPONENTS "/../libtorii_pmix.so")) GTEST_SKIP() << "this build has no PMIx";
-  const Words perf = {TORII_TEST_BUILD "/bin/all_reduce_perf",
+  if (!std::filesystem::exists(build_dir() + "/bin/all_reduce_perf")) GTEST_SKIP() << "this build has no perf";
+  if (!std::filesystem::exists(components() + "/../libtorii_pmix.so")) GTEST_SKIP() << "this build has no PMIx";
+  const Words perf = {build_dir() + "/bin/all_reduce_perf",
                       "--leaves",
                       "8",
                       "-b",
@@ -125,7 +143,7 @@ TEST(Semantics, GroupsRequestsAndThreads) {
                  "other_groups",       "persistent", "requests_outlive_groups", "threads",     "spawn"};
   if (is_full()) add(cases, {"far_places", "many_groups", "many_persistent"});
   for (const int ranks : is_full() ? std::vector<int>{2, 3, 4, 7} : std::vector<int>{2}) {
-    Job job = {ranks, {}, {program("mpi_semantics")}};
+    Job job = {ranks, {}, {helper("mpi_semantics")}};
     add(job.command, cases);
     job.deadline_s = is_full() ? 600 : 60;
     const Outcome outcome = mpirun(job);
@@ -139,7 +157,7 @@ TEST(Semantics, GroupsRequestsAndThreads) {
 /// The first calls of a group are left, and all ranks leave the same ones.
 TEST(Semantics, TeamsAreMadeWhenTheyPay) {
   for (const int ranks : is_full() ? std::vector<int>{2, 3, 4, 7} : std::vector<int>{2, 3}) {
-    Job job = {ranks, {"--mca", "coll_torii_verbose", "1"}, {program("mpi_semantics"), "delayed_teams"}};
+    Job job = {ranks, {"--mca", "coll_torii_verbose", "1"}, {helper("mpi_semantics"), "delayed_teams"}};
     job.delay = "4";
     const Outcome outcome = mpirun(job);
     EXPECT_EQ(outcome.code, 0) << outcome.output;
@@ -157,7 +175,7 @@ TEST(Semantics, TeamsAreMadeWhenTheyPay) {
 TEST(Semantics, ProgramsRunWithADelayToo) {
   Job job = {2,
              {"--mca", "coll_torii_verbose", "1"},
-             {program("mpi_semantics"), "attributes", "derived_broadcasts", "empty_calls", "messages_move",
+             {helper("mpi_semantics"), "attributes", "derived_broadcasts", "empty_calls", "messages_move",
               "other_groups", "persistent", "threads", "spawn"}};
   job.delay = "50";
   const Outcome outcome = mpirun(job);
@@ -171,7 +189,7 @@ TEST(Semantics, ProgramsRunWithADelayToo) {
 }
 
 TEST(Semantics, ARefusedCallLeavesNoRequest) {
-  const Outcome outcome = mpirun({2, {}, {program("mpi_semantics"), "refused_calls"}});
+  const Outcome outcome = mpirun({2, {}, {helper("mpi_semantics"), "refused_calls"}});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("refused_calls: ok"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("is poisoned"), std::string::npos) << outcome.output;
@@ -184,8 +202,9 @@ TEST(Component, OneAllocationFailsOnOneRank) {
   const int step = is_full() ? 1 : 3;
   int number = 0;
   while (has_failed && !::testing::Test::HasFailure()) {
-    Job job = {2, {}, {program("mpi_scarce")}};
-    job.environment = {"LD_PRELOAD=" TORII_TEST_SCARCE_MALLOC, "TORII_TEST_FAILS_AT=" + std::to_string(number += step)};
+    Job job = {2, {}, {helper("mpi_scarce")}};
+    job.environment = {"LD_PRELOAD=" + helper("libscarce_malloc.so"),
+                       "TORII_TEST_FAILS_AT=" + std::to_string(number += step)};
     job.deadline_s = 20;
     const Outcome outcome = mpirun(job);
     SCOPED_TRACE("allocation " + std::to_string(number) + ": " + outcome.output);
@@ -197,7 +216,7 @@ TEST(Component, OneAllocationFailsOnOneRank) {
 }
 
 TEST(Component, IsOffUnlessEnabledAndGoneWhenExcluded) {
-  const Job off = {2, {"--mca", "coll_torii_verbose", "1"}, {program("mpi_semantics"), "messages_move"}, {}, false};
+  const Job off = {2, {"--mca", "coll_torii_verbose", "1"}, {helper("mpi_semantics"), "messages_move"}, {}, false};
   const Job gone = {2, {"--mca", "coll", "^torii", "--mca", "coll_torii_verbose", "1"}, off.command, {}, true};
   const Outcome left_out = mpirun(off), excluded = mpirun(gone);
   EXPECT_EQ(left_out.code, 0) << left_out.output;
@@ -208,7 +227,7 @@ TEST(Component, IsOffUnlessEnabledAndGoneWhenExcluded) {
 }
 
 TEST(Component, RanksThatDifferLeaveItOut) {
-  const std::string command = program("mpi_semantics");
+  const std::string command = helper("mpi_semantics");
   // The second application of the job has a parameter of its own.
   Words second = {"-n", "1", "-x", "OMPI_MCA_coll_torii_determinism=canonical", command, "messages_move"};
   Job job = {
@@ -224,7 +243,7 @@ TEST(Component, RanksThatDifferLeaveItOut) {
 }
 
 TEST(Component, AFailedSetUpLeavesTheJobToOthers) {
-  const Words command = {program("mpi_semantics"), "messages_move"};
+  const Words command = {helper("mpi_semantics"), "messages_move"};
   const Outcome bad_setting = mpirun({2, {"-x", "TORII_ENGINES=none"}, command});
   EXPECT_EQ(bad_setting.code, 0) << bad_setting.output;
   EXPECT_NE(bad_setting.output.find("left out of this job: no context (TORII_ENGINES is 'none'"), std::string::npos)
@@ -243,7 +262,7 @@ TEST(Component, AFailedSetUpLeavesTheJobToOthers) {
 
 TEST(Component, ShowsItsParameters) {
   const Outcome outcome = Process({"ompi_info", "--param", "coll", "torii", "--level", "9"},
-                                  {"OMPI_MCA_mca_base_component_path=" TORII_TEST_COMPONENTS ":SYSTEM_DEFAULT"})
+                                  {"OMPI_MCA_mca_base_component_path=" + components() + ":SYSTEM_DEFAULT"})
                               .wait();
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   for (const std::string name : {"enable", "priority", "verbose", "delay", "algorithm", "determinism", "topology"}) {

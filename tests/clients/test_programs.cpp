@@ -9,18 +9,20 @@
 #include <regex>
 
 #include "tests/clients/mpi_job.hpp"
+#include "tests/support/places.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
 
 TEST(Programs, SideBySideRunsToItsEnd) {
-  const Outcome outcome = mpirun({2, {}, {program("mpi_side_by_side"), "4"}});
+  const Outcome outcome = mpirun({2, {}, {helper("mpi_side_by_side"), "4"}});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   for (const std::string name : {"allreduce", "reduce", "bcast", "bcast_holes", "allgather", "reduce_scatter_block",
                                  "alltoall", "dup", "dup and first use"}) {
     EXPECT_NE(outcome.output.find("\n" + name + " "), std::string::npos) << outcome.output;
   }
-  const Outcome refused = mpirun({2, {}, {program("mpi_side_by_side"), "3"}});
+  const Outcome refused = mpirun({2, {}, {helper("mpi_side_by_side"), "3"}});
   EXPECT_EQ(refused.code, 2) << refused.output;
 }
 
@@ -115,7 +117,7 @@ TEST(Package, InstallsWorksAndGoes) {
   if (run({"dpkg-shlibdeps", "--version"}).code != 0) GTEST_SKIP() << "dpkg-dev is not installed";
   const Folder folder;
   const std::filesystem::path root = folder.path() / "root";
-  const Outcome made = Process({"cpack", "-G", "DEB", "--config", TORII_TEST_BUILD "/CPackConfig.cmake", "-B",
+  const Outcome made = Process({"cpack", "-G", "DEB", "--config", build_dir() + "/CPackConfig.cmake", "-B",
                                 folder.path(), "-D", "CPACK_COMPONENTS_ALL=openmpi"})
                            .wait(1200);
   ASSERT_EQ(made.code, 0) << made.output;
@@ -143,7 +145,7 @@ TEST(Package, InstallsWorksAndGoes) {
   const Words environment = {"OMPI_MCA_mca_base_component_path=" + components + ":SYSTEM_DEFAULT"};
   const Outcome shown = Process({"ompi_info", "--param", "coll", "torii", "--level", "9"}, environment).wait();
   EXPECT_NE(shown.output.find("\"coll_torii_enable\""), std::string::npos) << shown.output;
-  Job job = {2, {"--mca", "coll_torii_verbose", "1"}, {program("mpi_semantics"), "messages_move", "idup"}};
+  Job job = {2, {"--mca", "coll_torii_verbose", "1"}, {helper("mpi_semantics"), "messages_move", "idup"}};
   job.environment = environment;
   const Outcome ran = mpirun(job);
   EXPECT_EQ(ran.code, 0) << ran.output;

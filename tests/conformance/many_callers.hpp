@@ -15,8 +15,6 @@
 
 namespace torii::tests {
 
-inline std::string last_error() { return torii_last_error(); }
-
 /// A part of all members that many threads may use. Collective.
 inline torii_team* shared_part(torii_team* parent, std::size_t segment_bytes = 0) {
   torii_team_options options = {};

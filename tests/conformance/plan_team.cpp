@@ -221,6 +221,12 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
   return outcome;
 }
 
+FillOperand filler(const PlanRun& run) {
+  return [&run](int rank, int call, std::byte* out) {
+    fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
+  };
+}
+
 PlanRun make_run(std::string_view algorithm, const PlanRequest& request, std::size_t count) {
   const Algorithm& row = *find_algorithm(algorithm);
   EXPECT_EQ(row.why_not(request), "") << algorithm;

@@ -59,6 +59,9 @@ struct PlanOutcome {
 /// Writes the operand of `rank` in call number `call`.
 using FillOperand = std::function<void(int rank, int call, std::byte* out)>;
 
+/// Random operands of this run, other ones in each call. The run must outlive it.
+FillOperand filler(const PlanRun& run);
+
 PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill);
 
 /// A run of the named algorithm's plans. The algorithm must accept the request.

@@ -10,13 +10,14 @@
 
 #include "tests/conformance/thread_team.hpp"
 #include "tests/conformance/unequal_blocks.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
 
 constexpr int kRanks = 5;
 
-ThreadTeam team_of(int ranks, const std::string& algorithm = "") {
+ThreadTeam list_team(int ranks, const std::string& algorithm = "") {
   ThreadTeam options;
   options.ranks = ranks;
   options.algorithm = algorithm;
@@ -64,11 +65,13 @@ class List {
 
 Places places_of(std::uint64_t number) { return static_cast<Places>(number % 3); }
 
-/// Some ranks have lists, others one buffer.
+/// Some ranks have lists, others one buffer. The seeds of a run are consecutive, so every kind comes in each.
 TEST(BlockLists, OfAlltoallAndBuffersOfOthers) {
-  run_as_threads(team_of(kRanks), [&](torii_context* context, torii_team* team) {
+  const std::vector<Seed> seeds = seeds_of("conformance_unequal/lists_of_alltoall", 24);
+  run_as_threads(list_team(kRanks), [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
-    for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    for (const Seed& one : seeds) {
+      const std::uint64_t seed = one.value;
       const std::uint64_t turn = seed + static_cast<std::uint64_t>(rank);
       const Counts to = counts_by_peer(kRanks, [&](int peer) { return count_of(seed, rank, peer); });
       const Counts from = counts_by_peer(kRanks, [&](int peer) { return count_of(seed, peer, rank); });
@@ -100,13 +103,13 @@ TEST(BlockLists, OfAlltoallAndBuffersOfOthers) {
       }
       ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
       ASSERT_EQ(lists_result ? results.wrong(rank) : wrong_elements(result.data(), packed_result, rank), 0)
-          << "seed " << seed << " rank " << rank;
+          << one << ", rank " << rank;
     }
   });
 }
 
 TEST(BlockLists, OfEqualLengthsNeedNoCounts) {
-  run_as_threads(team_of(3), [&](torii_context* context, torii_team* team) {
+  run_as_threads(list_team(3), [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
     for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{129}, std::size_t{20'001}}) {
       const List inputs(context, Counts(3, count), places_of(count));
@@ -123,7 +126,7 @@ TEST(BlockLists, OfEqualLengthsNeedNoCounts) {
 
 /// Input and result are the same blocks: then as many elements come as go.
 TEST(BlockLists, OfAlltoallInPlaceAgainAndAgain) {
-  run_as_threads(team_of(4), [&](torii_context* context, torii_team* team) {
+  run_as_threads(list_team(4), [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
     const auto count = [](int peer, int other) { return static_cast<std::size_t>(peer + other) * 1500 % 7000; };
     const List blocks(context, counts_by_peer(4, [&](int peer) { return count(rank, peer); }), places_of(1 + rank % 2));
@@ -159,11 +162,13 @@ TEST(BlockLists, OfAlltoallInPlaceAgainAndAgain) {
 
 /// By pairwise exchanges, and by a plan of flows over which the root tells all lengths.
 TEST(BlockLists, OfScatterGatherAndAllGather) {
+  const std::vector<Seed> seeds = seeds_of("conformance_unequal/lists_of_scatter", 10);
   for (const char* const algorithm : {"", "node"}) {
-    run_as_threads(team_of(kRanks, algorithm), [&](torii_context* context, torii_team* team) {
+    run_as_threads(list_team(kRanks, algorithm), [&](torii_context* context, torii_team* team) {
       const int rank = torii_team_rank(team);
-      for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-        const int root = static_cast<int>(seed) % kRanks;
+      for (const Seed& one : seeds) {
+        const std::uint64_t seed = one.value;
+        const int root = static_cast<int>(seed % kRanks);
         const std::uint64_t turn = seed + static_cast<std::uint64_t>(rank);
         const std::size_t own = count_of(seed, root, rank);
         const Counts counts = counts_by_peer(kRanks, [&](int peer) { return count_of(seed, root, peer); });
@@ -175,14 +180,14 @@ TEST(BlockLists, OfScatterGatherAndAllGather) {
                                      block.data(), own, TORII_I64, root),
                   TORII_OK)
             << torii_last_error();
-        for (std::size_t i = 0; i < own; ++i) ASSERT_EQ(block.data()[i], element(root, rank, i)) << "seed " << seed;
+        for (std::size_t i = 0; i < own; ++i) ASSERT_EQ(block.data()[i], element(root, rank, i)) << one;
         for (std::size_t i = 0; i < own; ++i) block.data()[i] = element(rank, root, i);
         const List gathered(context, counts, places_of(turn + 1));
         ASSERT_EQ(torii_gather_list(team, block.data(), own, is_root ? gathered.addresses.data() : nullptr,
                                     is_root ? counts.data() : nullptr, TORII_I64, root),
                   TORII_OK)
             << torii_last_error();
-        EXPECT_EQ(is_root ? gathered.wrong(root) : 0, 0) << "seed " << seed;
+        EXPECT_EQ(is_root ? gathered.wrong(root) : 0, 0) << one;
         if (std::string(algorithm) == "node") continue;  // gathered by all: an exchange, which node does not have
         const List everywhere(context, counts, places_of(turn + 2));
         // One rank's own block is in place.
@@ -192,14 +197,14 @@ TEST(BlockLists, OfScatterGatherAndAllGather) {
         ASSERT_EQ(torii_all_gather_list(team, mine, own, everywhere.addresses.data(), counts.data(), TORII_I64),
                   TORII_OK)
             << torii_last_error();
-        EXPECT_EQ(everywhere.wrong(0), 0) << "seed " << seed;
+        EXPECT_EQ(everywhere.wrong(0), 0) << one;
       }
     });
   }
 }
 
 TEST(BlockLists, OfRequestsAndGroupsAreCopiedAtOnce) {
-  run_as_threads(team_of(3), [&](torii_context* context, torii_team* team) {
+  run_as_threads(list_team(3), [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
     const Counts counts(3, 2500);
     const List inputs(context, counts, Places::mixed);
@@ -230,7 +235,7 @@ TEST(BlockLists, OfRequestsAndGroupsAreCopiedAtOnce) {
 
 /// Then the root of a scatter puts nothing: the others read its blocks.
 TEST(BlockLists, InMemoryOfTheArenaAreReachedInPlace) {
-  ThreadTeam options = team_of(3);
+  ThreadTeam options = list_team(3);
   options.settings += "\nCROSS_MEMORY=off";
   run_as_threads(options, [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
@@ -263,7 +268,7 @@ TEST(BlockLists, InMemoryOfTheArenaAreReachedInPlace) {
 }
 
 TEST(BlockLists, LengthsThatDifferAreNamed) {
-  run_as_threads(team_of(2), [&](torii_context* context, torii_team* team) {
+  run_as_threads(list_team(2), [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
     const std::size_t of_other = rank == 0 ? 4 : 5;  // rank 1 expects 5 of 6
     const List inputs(context, {4, 6}, Places::malloced);
@@ -276,7 +281,7 @@ TEST(BlockLists, LengthsThatDifferAreNamed) {
 }
 
 TEST(BlockLists, DoNotPairWithCallsOfEqualBlocks) {
-  run_as_threads(team_of(2), [&](torii_context* context, torii_team* team) {
+  run_as_threads(list_team(2), [&](torii_context* context, torii_team* team) {
     const List inputs(context, {3, 3}, Places::malloced);
     std::vector<std::int64_t> result(6);
     torii_status status = TORII_OK;
@@ -294,7 +299,7 @@ TEST(BlockLists, DoNotPairWithCallsOfEqualBlocks) {
 
 /// All ranks refuse the same call, so the team goes on.
 TEST(BlockLists, ThatMakeNoSenseAreRefused) {
-  run_as_threads(team_of(2), [&](torii_context*, torii_team* team) {
+  run_as_threads(list_team(2), [&](torii_context*, torii_team* team) {
     std::int64_t data[4] = {};
     const std::size_t counts[2] = {2, 2};
     const std::size_t many[2] = {2, SIZE_MAX / 16};

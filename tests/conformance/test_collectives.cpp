@@ -10,6 +10,7 @@
 #include "collectives/selection/catalogue.hpp"
 #include "tests/conformance/thread_team.hpp"
 #include "tests/support/operands.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -122,7 +123,7 @@ struct Case {
 std::vector<std::size_t> counts() {
   std::vector<std::size_t> all = {1, 3, 14, 15, 64, 257, 1000, 5000, 40'000};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  if (std::getenv("TORII_TEST_FULL") == nullptr) all = {1, 3, 14, 15, 257, 5000};
+  if (!is_full()) all = {1, 3, 14, 15, 257, 5000};
 #endif
   return all;
 }
@@ -163,8 +164,7 @@ TEST_P(Collectives, GiveTheDeclaredExpression) {
 /// alltoall, which are one code with different lists.
 bool is_left_out(std::string_view algorithm, int ranks) {
 #if defined(__SANITIZE_THREAD__)
-  return (ranks == 7 || algorithm == "a2a" || algorithm == "a2and" || algorithm == "a2at_printed") &&
-         std::getenv("TORII_TEST_FULL") == nullptr;
+  return (ranks == 7 || algorithm == "a2a" || algorithm == "a2and" || algorithm == "a2at_printed") && !is_full();
 #else
   (void)algorithm, (void)ranks;
   return false;

@@ -14,8 +14,8 @@
 namespace torii::tests {
 namespace {
 
-constexpr std::size_t kLeaves = 7;
-constexpr std::size_t kCount = 30;
+constexpr std::size_t kSevenLeaves = 7;
+constexpr std::size_t kElements = 30;
 
 /// Runs `body(team)` on three ranks; the team is lent.
 template <typename Body>
@@ -40,7 +40,7 @@ std::vector<float> vectors_of(const cpp::Leaves& leaves, std::size_t count) {
 void write_leaf(std::size_t leaf, std::span<float> out) { fill_leaf(TORII_F32, leaf, 0, out.size(), out.data()); }
 
 std::vector<float> expected(std::size_t count) {
-  const std::vector<std::byte> bytes = sum_of_leaves(TORII_F32, TORII_SUM, kLeaves, count);
+  const std::vector<std::byte> bytes = sum_of_leaves(TORII_F32, TORII_SUM, kSevenLeaves, count);
   std::vector<float> values(count);
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
@@ -48,28 +48,28 @@ std::vector<float> expected(std::size_t count) {
 
 TEST(CppLeaves, HaveTheSumOfTheCInterface) {
   on_three_ranks([](Team& team) {
-    cpp::Leaves leaves = team.leaves(kLeaves);
-    EXPECT_EQ(leaves.all(), kLeaves);
-    const std::vector<float> input = vectors_of(leaves, kCount);
-    std::vector<float> result(kCount);
+    cpp::Leaves leaves = team.leaves(kSevenLeaves);
+    EXPECT_EQ(leaves.all(), kSevenLeaves);
+    const std::vector<float> input = vectors_of(leaves, kElements);
+    std::vector<float> result(kElements);
     ASSERT_EQ(leaves.allreduce(input, std::span(result)), TORII_OK) << torii_last_error();
-    EXPECT_EQ(result, expected(kCount));
+    EXPECT_EQ(result, expected(kElements));
     std::fill(result.begin(), result.end(), 0.0F);
     ASSERT_EQ(leaves.allreduce_written(write_leaf, std::span(result)), TORII_OK);
-    EXPECT_EQ(result, expected(kCount));
-    std::vector<float> at_root(team.rank() == 1 ? kCount : 0);
-    ASSERT_EQ(leaves.reduce(input, std::span(at_root), kCount, 1), TORII_OK) << torii_last_error();
+    EXPECT_EQ(result, expected(kElements));
+    std::vector<float> at_root(team.rank() == 1 ? kElements : 0);
+    ASSERT_EQ(leaves.reduce(input, std::span(at_root), kElements, 1), TORII_OK) << torii_last_error();
     if (team.rank() == 1) {
-      EXPECT_EQ(at_root, expected(kCount));
+      EXPECT_EQ(at_root, expected(kElements));
     }
     std::fill(at_root.begin(), at_root.end(), 0.0F);
-    ASSERT_EQ(leaves.reduce_written(write_leaf, std::span(at_root), kCount, 1), TORII_OK) << torii_last_error();
+    ASSERT_EQ(leaves.reduce_written(write_leaf, std::span(at_root), kElements, 1), TORII_OK) << torii_last_error();
     if (team.rank() == 1) {
-      EXPECT_EQ(at_root, expected(kCount));
+      EXPECT_EQ(at_root, expected(kElements));
     }
-    std::vector<float> block(kCount / 3);
+    std::vector<float> block(kElements / 3);
     ASSERT_EQ(leaves.reduce_scatter(input, std::span(block)), TORII_OK) << torii_last_error();
-    const std::vector<float> all = expected(kCount);
+    const std::vector<float> all = expected(kElements);
     const auto begin = all.begin() + team.rank() * static_cast<std::ptrdiff_t>(block.size());
     const std::vector<float> expected_block(begin, begin + static_cast<std::ptrdiff_t>(block.size()));
     EXPECT_EQ(block, expected_block);
@@ -81,22 +81,22 @@ TEST(CppLeaves, HaveTheSumOfTheCInterface) {
 
 TEST(CppLeaves, AreRefusedWithTheReason) {
   on_three_ranks([](Team& team) {
-    EXPECT_THROW((void)team.leaves(kLeaves, 0, 2), Failure);
-    cpp::Leaves leaves = team.leaves(kLeaves);
-    std::vector<float> input(kCount * leaves.count() + 1);
-    std::vector<float> result(kCount);
+    EXPECT_THROW((void)team.leaves(kSevenLeaves, 0, 2), Failure);
+    cpp::Leaves leaves = team.leaves(kSevenLeaves);
+    std::vector<float> input(kElements * leaves.count() + 1);
+    std::vector<float> result(kElements);
     EXPECT_EQ(leaves.allreduce(input, std::span(result)), TORII_INVALID_ARGUMENT);
     EXPECT_EQ(std::string(torii_last_error()), "the input has " + std::to_string(input.size()) +
                                                    " elements and needs " + std::to_string(input.size() - 1) +
                                                    ", for " + std::to_string(leaves.count()) + " leaves of this rank");
     EXPECT_EQ(leaves.reduce_scatter(input, std::span(result)), TORII_INVALID_ARGUMENT);
-    EXPECT_EQ(leaves.reduce(input, std::span(result), kCount, 0), TORII_INVALID_ARGUMENT);
-    EXPECT_EQ(leaves.reduce_written(write_leaf, std::span(result).first(kCount - 1), kCount, team.rank()),
+    EXPECT_EQ(leaves.reduce(input, std::span(result), kElements, 0), TORII_INVALID_ARGUMENT);
+    EXPECT_EQ(leaves.reduce_written(write_leaf, std::span(result).first(kElements - 1), kElements, team.rank()),
               TORII_INVALID_ARGUMENT);
     EXPECT_THROW((void)leaves.allreduce_written<float>(
                      [](std::size_t, std::span<float>) { throw std::runtime_error("no such leaf"); }, result),
                  std::runtime_error);
-    input.resize(kCount * leaves.count());
+    input.resize(kElements * leaves.count());
     EXPECT_EQ(leaves.allreduce(input, std::span(result)), TORII_OK) << "the team goes on: " << torii_last_error();
   });
 }

@@ -21,7 +21,7 @@
 namespace torii::tests {
 namespace {
 
-void as_team(int ranks, const std::function<void(Team& team)>& work) {
+void as_team_of(int ranks, const std::function<void(Team& team)>& work) {
   ThreadTeam options;
   options.ranks = ranks;
   options.settings = "ARENA=1G\nTIMEOUT=20";
@@ -34,7 +34,7 @@ void as_team(int ranks, const std::function<void(Team& team)>& work) {
 }
 
 TEST(CppRequests, OfAListAreTestedAndAwaited) {
-  as_team(2, [](Team& team) {
+  as_team_of(2, [](Team& team) {
     std::array<std::vector<int>, 4> data;
     const auto begin = [&] {
       std::vector<Request> requests;
@@ -85,7 +85,7 @@ TEST(CppRequests, OfAListAreTestedAndAwaited) {
 }
 
 TEST(CppRequests, TellTheirEnd) {
-  as_team(2, [](Team& team) {
+  as_team_of(2, [](Team& team) {
     std::vector<int> data(100, 1);
     const auto told = std::make_shared<std::vector<torii_status>>();
     {
@@ -121,7 +121,7 @@ TEST(CppRequests, TellTheirEnd) {
 }
 
 TEST(CppGroups, AreEndedByHandOrByTheirDestructor) {
-  as_team(2, [](Team& team) {
+  as_team_of(2, [](Team& team) {
     int sum = 1;
     int more = 2;
     {
@@ -150,7 +150,7 @@ TEST(CppGroups, AreEndedByHandOrByTheirDestructor) {
 
 /// A span of a wrong length refuses the group on all ranks.
 TEST(CppGroups, AreRefusedWithTheirCalls) {
-  as_team(2, [](Team& team) {
+  as_team_of(2, [](Team& team) {
     std::vector<float> three(3, 1);
     std::vector<float> four(4, 1);
     Group group = team.begin_group();
@@ -164,7 +164,7 @@ TEST(CppGroups, AreRefusedWithTheirCalls) {
 }
 
 TEST(CppLists, OfBlocksInPlacesOfTheirOwn) {
-  as_team(3, [](Team& team) {
+  as_team_of(3, [](Team& team) {
     const auto rank = static_cast<std::size_t>(team.rank());
     // Rank r has r + i elements for rank i.
     std::vector<std::vector<int>> inputs(3);
@@ -199,7 +199,7 @@ TEST(CppLists, OfBlocksInPlacesOfTheirOwn) {
 }
 
 TEST(CppLists, OfWrongLengthsAreRefused) {
-  as_team(3, [](Team& team) {
+  as_team_of(3, [](Team& team) {
     std::vector<std::vector<int>> two(2, std::vector<int>(4));
     std::vector<std::vector<int>> three(3, std::vector<int>(4));
     std::vector<int> own(4);
@@ -230,7 +230,7 @@ TEST(CppLists, OfWrongLengthsAreRefused) {
 }
 
 TEST(CppCalls, WithFactors) {
-  as_team(2, [](Team& team) {
+  as_team_of(2, [](Team& team) {
     using Number = std::complex<float>;
     std::vector<Number> data = {Number(1, 2), Number(3, 4)};
     const Number factor(0, static_cast<float>(team.rank() + 1));
@@ -246,7 +246,7 @@ TEST(CppCalls, WithFactors) {
 
 /// Each function with an input and a result looks at both.
 TEST(CppCalls, LookAtEachLength) {
-  as_team(2, [](Team& team) {
+  as_team_of(2, [](Team& team) {
     std::vector<std::int16_t> two(2);
     std::vector<std::int16_t> three(3);
     std::vector<std::int16_t> four(4);

@@ -17,8 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string last_error() { return torii_last_error(); }
-
 torii_team* part_with_deadline(torii_team* parent, double seconds) {
   torii_team_options options = {};
   options.size = sizeof(options);

@@ -20,8 +20,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string last_error() { return torii_last_error(); }
-
 bool is_readable(int descriptor, int wait_ms) {
   pollfd entry = {descriptor, POLLIN, 0};
   return poll(&entry, 1, wait_ms) == 1;

@@ -16,6 +16,7 @@
 #include "tests/conformance/plan_team.hpp"
 #include "tests/conformance/thread_team.hpp"
 #include "tests/support/operands.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -58,15 +59,15 @@ void expect_blocks(const PlanRun& run, Collective collective, int root, const Pl
   }
 }
 
-/// Three calls with operands of their own, every block compared. `seed` names the run in what a failure says.
-PlanOutcome run_and_compare(PlanRun& run, Collective collective, int root, int seed) {
+/// Three calls with operands of their own, every block compared. `runs` names the run in what a failure says.
+PlanOutcome run_and_compare(PlanRun& run, Collective collective, int root, const Seed& seed, int runs) {
   run.calls = 3;
-  run.faults.seed = static_cast<std::uint64_t>(seed);
+  run.faults.seed = seed.value * 1000 + static_cast<std::uint64_t>(runs);
   const FillOperand fill = [&](int rank, int call, std::byte* out) {
     fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
   };
   PlanOutcome outcome = run_plans(run, fill);
-  SCOPED_TRACE(std::string(name(collective)) + ", run " + std::to_string(seed));
+  SCOPED_TRACE(std::string(name(collective)) + ", run " + std::to_string(runs));
   EXPECT_TRUE(outcome.ok());
   if (outcome.ok()) expect_blocks(run, collective, root, outcome, fill);
   return outcome;
@@ -82,7 +83,7 @@ PlanRequest request_of(Collective collective, int ranks, int window) {
 }
 
 /// All mixtures of nodes, of reachable and private memory, of long and short blocks; some entries in flight only.
-TEST(Exchanges, MoveEveryBlockBetweenNodes) {
+void move_blocks_between_nodes(const Seed& seed) {
   constexpr int kRanks = 5;
   int runs = 0;
   int read = 0;
@@ -99,7 +100,7 @@ TEST(Exchanges, MoveEveryBlockBetweenNodes) {
           run.gathers = gathers;
           run.allocated = gathers || runs % 3 == 0;
           run.cross_memory = !run.allocated && runs % 3 == 1;
-          const PlanOutcome outcome = run_and_compare(run, collective, request.root, ++runs);
+          const PlanOutcome outcome = run_and_compare(run, collective, request.root, seed, ++runs);
           if (::testing::Test::HasFailure()) return;
           EXPECT_LE(outcome.targets_most, window) << name(collective) << ", run " << runs;
           EXPECT_EQ(outcome.distant_puts != 0, !nodes.empty());
@@ -115,8 +116,15 @@ TEST(Exchanges, MoveEveryBlockBetweenNodes) {
   EXPECT_GT(read, 0);
 }
 
+TEST(Exchanges, MoveEveryBlockBetweenNodes) {
+  for (const Seed& seed : seeds_of("conformance_exchanges/pairwise", 1)) {
+    SCOPED_TRACE(seed);
+    move_blocks_between_nodes(seed);
+  }
+}
+
 /// multilane moves the same blocks by flows: ranks of a site together, in pairs, apart, across sites.
-TEST(Multilane, MovesEveryBlockBetweenNodes) {
+void move_blocks_over_lanes(const Seed& seed) {
   const TreeTopology tree = TreeTopology::parse(
       "node s relay\nnode t relay\nnode a comm\nnode b comm\nnode c comm\nnode d comm\nnode e comm\n"
       "link a s 1GB/s 1GB/s 0us 0us full\nlink b s 1GB/s 1GB/s 0us 0us full\nlink c t 1GB/s 1GB/s 0us 0us full\n"
@@ -136,11 +144,18 @@ TEST(Multilane, MovesEveryBlockBetweenNodes) {
         run.nodes = nodes;
         run.gathers = gathers;
         run.allocated = gathers || runs % 3 == 0;
-        const PlanOutcome outcome = run_and_compare(run, collective, request.root, ++runs);
+        const PlanOutcome outcome = run_and_compare(run, collective, request.root, seed, ++runs);
         if (::testing::Test::HasFailure()) return;
         EXPECT_EQ(outcome.distant_puts != 0, !nodes.empty());
       }
     }
+  }
+}
+
+TEST(Multilane, MovesEveryBlockBetweenNodes) {
+  for (const Seed& seed : seeds_of("conformance_exchanges/lanes", 1)) {
+    SCOPED_TRACE(seed);
+    move_blocks_over_lanes(seed);
   }
 }
 

@@ -3,7 +3,6 @@
 // that the thread sanitizer reports.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -11,7 +10,9 @@
 #include "runtime/execution/engine_balancer.hpp"
 #include "tests/conformance/plan_team.hpp"
 #include "tests/support/operands.hpp"
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -27,12 +28,6 @@ PlanRequest allreduce_on(const Topology& topology) {
   request.topology = topology;
   request.tuning = {.segment_bytes = 512, .slots = 4, .window = 2};
   return request;
-}
-
-FillOperand filler(const PlanRun& run) {
-  return [&run](int rank, int call, std::byte* out) {
-    fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
-  };
 }
 
 struct DelayCase {
@@ -63,28 +58,33 @@ TEST_P(Delays, ChangeNoBit) {
   open_request.tuning.window = 8;
   PlanRun open = make_run(c.algorithm, open_request, 3001);
   open.calls = run.calls;
-  const int seeds = std::getenv("TORII_TEST_FULL") != nullptr ? 100 : kRacesAreSeen ? 5 : 10;
-  for (int seed = 1; seed <= seeds; ++seed) {
+  // A seed says the kind of fault too. Those of a run are consecutive, and each kind comes within five of them.
+  for (const Seed& one : seeds_of("conformance_faults", is_full() ? 100 : kRacesAreSeen ? 5 : 10)) {
+    SCOPED_TRACE(one);
+    const std::uint64_t seed = one.value;
     if (seed % 2 == 0) {
       // Engines overtake each other by far, since one of them takes its time.
       open.nodes.clear();
       for (int rank = 0; rank < c.ranks; ++rank) open.nodes.push_back(seed % 4 == 0 ? rank : rank % 2);
-      open.faults = {.seed = static_cast<std::uint64_t>(seed), .engine = seed / 2 % 4, .engine_us = 20 + seed % 7 * 30};
+      open.faults.seed = seed;
+      open.faults.engine = static_cast<int>(seed / 2 % 4);
+      open.faults.engine_us = 20 + static_cast<int>(seed % 7) * 30;
       const PlanOutcome shared = run_plans(open, filler(open));
-      ASSERT_TRUE(shared.ok()) << "seed " << seed;
-      EXPECT_TRUE(shared.has_results_of(plain)) << "seed " << seed;
+      ASSERT_TRUE(shared.ok());
+      EXPECT_TRUE(shared.has_results_of(plain));
     }
     // Of all engines, or of one that is slow; on one node, or on several between which puts arrive in any order.
-    run.faults = {.seed = static_cast<std::uint64_t>(seed), .delayed = 0.2, .delay_us_max = seed % 2 == 0 ? 60 : 0};
+    run.faults = {.seed = seed, .delayed = 0.2, .delay_us_max = seed % 2 == 0 ? 60 : 0};
     // Of the four engines the last serves no pair of so few nodes.
-    if (seed % 5 == 0) run.faults = {.seed = run.faults.seed, .delayed = 1, .delay_us_max = 100, .engine = seed % 3};
+    const auto slow = static_cast<int>(seed % 3);
+    if (seed % 5 == 0) run.faults = {.seed = seed, .delayed = 1, .delay_us_max = 100, .engine = slow};
     run.nodes.clear();
     for (int rank = 0; rank < c.ranks && seed % 3 != 0; ++rank) run.nodes.push_back(seed % 3 == 1 ? rank : rank % 2);
     run.allocated = seed % 3 == 0;
     const PlanOutcome delayed = run_plans(run, filler(run));
-    ASSERT_TRUE(delayed.ok()) << "seed " << seed;
-    EXPECT_GT(delayed.delays, 0U) << "seed " << seed;
-    EXPECT_TRUE(delayed.has_results_of(plain)) << "seed " << seed;
+    ASSERT_TRUE(delayed.ok());
+    EXPECT_GT(delayed.delays, 0U);
+    EXPECT_TRUE(delayed.has_results_of(plain));
   }
 }
 
@@ -205,7 +205,7 @@ TEST(FaultyTransport, DelaysFollowTheSeed) {
   EXPECT_EQ(run_plans(run, filler(run)).delays, delays);
 }
 
-tests::Outcome planted(const std::string& fault) { return tests::run({TORII_TEST_PLANTED_FAULT, fault}); }
+tests::Outcome planted(const std::string& fault) { return tests::run({helper("planted_fault"), fault}); }
 
 bool reports_race(const tests::Outcome& outcome) {
   return outcome.code != 0 && outcome.output.find("WARNING: ThreadSanitizer: data race") != std::string::npos;

@@ -3,18 +3,15 @@
 // all forms of calls, and over all transports; one leaf moved changes them.
 #include <torii/torii.h>
 
-#include <cstdlib>
-
 #include "collectives/selection/catalogue.hpp"
 #include "tests/conformance/leaf_calls.hpp"
 #include "tests/conformance/thread_team.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
 
 constexpr torii_type kTypes[] = {TORII_F32, TORII_F64, TORII_BF16, TORII_F16, TORII_I32};
-
-bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
 /// The thread sanitizer takes its time, and sees no other code with more ranks and intervals.
 bool is_slow() {
@@ -57,8 +54,13 @@ int check(torii_team* team, const Counts& counts, std::size_t all, std::size_t c
 
 constexpr std::size_t kLeaves = 24;
 
+struct Dealt {
+  Counts counts;
+  std::string how;  ///< what a failure says
+};
+
 /// Some intervals for a number of ranks: aligned ones, as torii_split deals them, and random ones.
-std::vector<Counts> intervals_for(int ranks, std::size_t leaves, int random_ones) {
+std::vector<Dealt> intervals_for(int ranks, std::size_t leaves, std::uint64_t random_ones) {
   Counts even;
   for (int rank = 0; rank < ranks; ++rank) {
     std::size_t first = 0;
@@ -66,20 +68,24 @@ std::vector<Counts> intervals_for(int ranks, std::size_t leaves, int random_ones
     EXPECT_EQ(torii_split(leaves, ranks, rank, &first, &count), TORII_OK);
     even.push_back(count);
   }
-  std::vector<Counts> all = {even};
-  std::mt19937_64 random(static_cast<std::uint64_t>(ranks) * 1000 + leaves);
-  for (int i = 0; i < random_ones; ++i) all.push_back(random_counts(random, ranks, leaves));
+  std::vector<Dealt> all = {{even, "as torii_split deals them"}};
+  for (const Seed& seed : seeds_of("conformance_leaves", random_ones)) {
+    std::mt19937_64 random(seed.value);
+    all.push_back({random_counts(random, ranks, leaves), ::testing::PrintToString(seed)});
+  }
   return all;
 }
 
-void check_on(const ThreadTeam& options, std::size_t leaves, int random_ones, const std::vector<std::size_t>& counts) {
-  const std::vector<Counts> all = intervals_for(options.ranks, leaves, random_ones);
+void check_on(const ThreadTeam& options, std::size_t leaves, std::uint64_t random_ones,
+              const std::vector<std::size_t>& counts) {
+  const std::vector<Dealt> all = intervals_for(options.ranks, leaves, random_ones);
   run_as_threads(options, [&](torii_context*, torii_team* team) {
     std::size_t turn = 0;
     int compared = 0;
-    for (const Counts& intervals : all) {
+    for (const Dealt& intervals : all) {
+      SCOPED_TRACE(intervals.how);
       for (const std::size_t count : counts) {
-        compared += check(team, intervals, leaves, count, kForms[turn++ % std::size(kForms)]);
+        compared += check(team, intervals.counts, leaves, count, kForms[turn++ % std::size(kForms)]);
         if (::testing::Test::HasFailure()) return;
       }
     }
@@ -110,12 +116,13 @@ TEST_P(LeavesByAlgorithm, HaveTheSameSum) {
     ThreadTeam options = leaf_team(ranks);
     options.algorithm = GetParam();
     options.segment_bytes = 4096;
-    const std::vector<Counts> all = intervals_for(ranks, kLeaves, 2);
+    const std::vector<Dealt> all = intervals_for(ranks, kLeaves, 2);
     run_as_threads(options, [&](torii_context*, torii_team* team) {
       int compared = 0;
-      for (const Counts& intervals : all) {
+      for (const Dealt& intervals : all) {
+        SCOPED_TRACE(intervals.how);
         for (const std::size_t count : {std::size_t{5}, std::size_t{9000}}) {
-          compared += check(team, intervals, kLeaves, count, {.may_be_refused = GetParam() != "node"});
+          compared += check(team, intervals.counts, kLeaves, count, {.may_be_refused = GetParam() != "node"});
         }
       }
       // binomial has no reduce_scatter, and only some ranks have the result of a reduce.

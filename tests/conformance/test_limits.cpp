@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "runtime/base/status.hpp"
 #include "runtime/execution/installed_plan.hpp"
 #include "tests/conformance/thread_team.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -195,7 +195,7 @@ int steps_of(const Plan& plan) {
 /// all.
 TEST(Limits, PlansOf1024RanksFitTogether) {
   constexpr int kStepsProved = 30;
-  const int part = std::getenv("TORII_TEST_FULL") != nullptr ? 1 : 5;
+  const int part = is_full() ? 1 : 5;
   int plans_seen = 0;
   int proofs = 0;
   for (const Topology& topology : shapes_of(kRanksMost)) {

@@ -15,11 +15,10 @@
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/conformance/thread_team.hpp"
 #include "tests/support/operands.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
-
-bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
 /// A user's element: an upper triangular matrix of two by two. Products of such are associative, and do not commute.
 struct Matrix {
@@ -58,7 +57,7 @@ void fill(int rank, std::size_t first, std::size_t count, void* out, void* data)
 /// Numbers that all ranks draw alike.
 class Draw {
  public:
-  explicit Draw(unsigned seed) : random_(seed) {}
+  explicit Draw(std::uint64_t seed) : random_(seed) {}
   int below(int most) { return static_cast<int>(random_() % static_cast<unsigned>(most)); }
   template <typename List>
   const auto& one_of(const List& list) {
@@ -66,7 +65,7 @@ class Draw {
   }
 
  private:
-  std::mt19937 random_;
+  std::mt19937_64 random_;
 };
 
 constexpr torii_collective kCollectives[] = {TORII_BARRIER,    TORII_BROADCAST, TORII_REDUCE,         TORII_ALLREDUCE,
@@ -199,7 +198,7 @@ void check_shape(torii_context* context, const Shape& shape, Draw draw, bool all
   for (const Algorithm& algorithm : catalogue()) {
     for (int mode = 0; mode < 4; ++mode) {
       const int drawn = draw.below(4);
-      const unsigned seed = static_cast<unsigned>(draw.below(1 << 30));
+      const auto seed = static_cast<std::uint64_t>(draw.below(1 << 30));
       if (!all && mode != drawn) continue;
       served += check_team(context, shape, std::string(algorithm.name), mode % 2 != 0, mode / 2 != 0, Draw(seed),
                            all ? kOperands : std::vector<Operand>{});
@@ -252,33 +251,40 @@ TEST(ManyRanks, FoldMoreThan256SourcesOfAUsersOperation) {
 }
 
 TEST(ManyRanks, OfOneNodeGiveTheDeclaredExpression) {
-  run_as_threads(threads(64), [](torii_context* context, torii_team*) {
-    check_shape(context, {64, "node"}, Draw(2), is_full());
-  });
+  for (const Seed& seed : seeds_of("conformance_many_ranks/one_node", 1)) {
+    run_as_threads(threads(64), [&](torii_context* context, torii_team*) {
+      SCOPED_TRACE(seed);
+      check_shape(context, {64, "node"}, Draw(seed.value), is_full());
+    });
+  }
 }
 
+/// Of three seeds that follow each other one has more than 32 ranks.
 TEST(ManyRanks, OfDrawnShapesGiveTheDeclaredExpression) {
-  const int shapes = is_full() ? 30 : 3;
-  for (int number = 0; number < shapes && !HasFailure(); ++number) {
-    Draw draw(static_cast<unsigned>(number) + 100);
-    const Shape shape = draw_shape(number == 0 ? 64 : 8 + draw.below(57), draw);
-    run_as_threads(threads(shape.ranks),
-                   [&](torii_context* context, torii_team*) { check_shape(context, shape, draw, is_full()); });
+  for (const Seed& seed : seeds_of("conformance_many_ranks/shapes", is_full() ? 30 : 3)) {
+    if (HasFailure()) return;
+    Draw draw(seed.value);
+    const Shape shape = draw_shape(seed.value % 3 == 0 ? 64 : 8 + draw.below(57), draw);
+    run_as_threads(threads(shape.ranks), [&](torii_context* context, torii_team*) {
+      SCOPED_TRACE(seed);
+      check_shape(context, shape, draw, is_full());
+    });
   }
 }
 
 #ifdef TORII_TEST_LIBFABRIC
 /// Drawn numbers of ranks on each of two to four nodes, in a drawn order, joined by libfabric.
 TEST(ManyRanks, OnDrawnNodesGiveTheDeclaredExpression) {
-  const int runs = is_full() ? 20 : 2;
-  for (int number = 0; number < runs && !HasFailure(); ++number) {
-    Draw draw(static_cast<unsigned>(number) + 200);
+  for (const Seed& seed : seeds_of("conformance_many_ranks/nodes", is_full() ? 20 : 2)) {
+    if (HasFailure()) return;
+    Draw draw(seed.value);
     const int ranks = 9 + draw.below(5);
     ThreadTeam options = threads(ranks);
     options.settings += "\nENGINES=2";
     const int nodes = 2 + draw.below(3);
     for (int rank = 0; rank < ranks; ++rank) options.nodes.push_back(rank < nodes ? rank : draw.below(nodes));
     run_as_threads(options, [&](torii_context* context, torii_team* world) {
+      SCOPED_TRACE(seed);
       torii_choice choice = {};
       choice.size = sizeof(choice);
       const torii_call barrier = make_call(TORII_BARRIER, nullptr, nullptr, 0, TORII_U8);

@@ -2,13 +2,13 @@
 // Ranks on several nodes: peers that are not mapped, puts that arrive late and in any order. No bit changes.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/conformance/plan_team.hpp"
 #include "tests/support/operands.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -49,7 +49,7 @@ constexpr bool kIsSlow = true;
 constexpr bool kIsSlow = false;
 #endif
 
-bool is_short_run() { return kIsSlow && std::getenv("TORII_TEST_FULL") == nullptr; }
+bool is_short_run() { return kIsSlow && !is_full(); }
 
 /// Whether vectors are in place: both, but only one of the two, in turn, under a sanitizer, which takes its time for
 /// megabytes. Every collective and both widths then still meet both.
@@ -60,8 +60,7 @@ std::vector<bool> places(std::size_t turn) {
 
 class Nodes : public ::testing::TestWithParam<Shape> {};
 
-TEST_P(Nodes, ChangeNoBit) {
-  const Shape& shape = GetParam();
+void change_no_bit(const Shape& shape, std::uint64_t seed) {
   int runs = 0;
   for (const Collective collective : {Collective::allreduce, Collective::broadcast, Collective::reduce}) {
     PlanRequest request;
@@ -87,7 +86,7 @@ TEST_P(Nodes, ChangeNoBit) {
         run.nodes = nodes;
         run.allocated = runs % 2 == 0;
         run.program = runs % 3 == 0;
-        run.faults.seed = static_cast<std::uint64_t>(++runs);
+        run.faults.seed = seed * 1000 + static_cast<std::uint64_t>(++runs);
         const PlanOutcome apart = run_plans(run, fill);
         ASSERT_TRUE(apart.ok()) << name(collective) << ", run " << runs << ", nodes of the last two ranks "
                                 << nodes[nodes.size() - 2] << ' ' << nodes.back();
@@ -99,12 +98,18 @@ TEST_P(Nodes, ChangeNoBit) {
   EXPECT_GT(runs, 0);
 }
 
+TEST_P(Nodes, ChangeNoBit) {
+  for (const Seed& seed : seeds_of("conformance_nodes/puts", 1)) {
+    SCOPED_TRACE(seed);
+    change_no_bit(GetParam(), seed.value);
+  }
+}
+
 /// Puts that take their payload out of the caller's vectors, as late as a provider may, even where a later step could
 /// store there or the next call's operand is written there.
-TEST_P(Nodes, PutsFromVectorsChangeNoBit) {
-  const Shape& shape = GetParam();
+void put_from_vectors(const Shape& shape, std::uint64_t seed) {
   std::uint64_t puts_from_vectors = 0;
-  std::uint64_t seed = 0;
+  std::uint64_t runs = 0;
   std::size_t turn = 0;
   for (const Collective collective : {Collective::allreduce, Collective::broadcast, Collective::reduce}) {
     for (const bool wide : {false, true}) {
@@ -139,15 +144,15 @@ TEST_P(Nodes, PutsFromVectorsChangeNoBit) {
         run.nodes = nodes;
         for (const bool in_place : places(turn++)) {
           run.in_place = in_place;
-          run.faults.seed = ++seed;
+          run.faults.seed = seed * 1000 + ++runs;
           const PlanOutcome apart = run_plans(run, fill);
-          ASSERT_TRUE(apart.ok()) << name(collective) << ", run " << seed;
+          ASSERT_TRUE(apart.ok()) << name(collective) << ", run " << runs;
           for (std::size_t rank = 0; rank < apart.results.size(); ++rank) {
             // A reduce has its result at the root alone; the root of a broadcast has none but its operand.
             const bool is_root = static_cast<int>(rank) == request.root;
             if (collective != Collective::allreduce && is_root != (collective == Collective::reduce)) continue;
             EXPECT_TRUE(apart.has_results_of(together, rank))
-                << name(collective) << (wide ? " wide" : "") << (in_place ? " in place" : "") << ", run " << seed;
+                << name(collective) << (wide ? " wide" : "") << (in_place ? " in place" : "") << ", run " << runs;
           }
           puts_from_vectors += apart.puts_from_vectors;
         }
@@ -155,6 +160,13 @@ TEST_P(Nodes, PutsFromVectorsChangeNoBit) {
     }
   }
   EXPECT_GT(puts_from_vectors, 0U);
+}
+
+TEST_P(Nodes, PutsFromVectorsChangeNoBit) {
+  for (const Seed& seed : seeds_of("conformance_nodes/vectors", 1)) {
+    SCOPED_TRACE(seed);
+    put_from_vectors(GetParam(), seed.value);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, Nodes, ::testing::ValuesIn(kShapes), [](const auto& test) {

@@ -25,12 +25,6 @@ PlanRun run_of(Collective collective, const std::string& algorithm) {
   return run;
 }
 
-FillOperand filler(const PlanRun& run) {
-  return [&run](int rank, int call, std::byte* out) {
-    fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
-  };
-}
-
 class Offers : public ::testing::TestWithParam<std::pair<Collective, std::string>> {};
 
 TEST_P(Offers, OutsideTheArenaEndTheCall) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -13,6 +12,7 @@
 #include <tuple>
 
 #include "tests/conformance/pair_rank.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -123,13 +123,13 @@ TEST_P(Traffic, AllBytesComeInOrder) {
 #else
   constexpr std::uint64_t kSeeds = 2;
 #endif
-  const std::uint64_t seeds = std::getenv("TORII_TEST_FULL") != nullptr ? 100 : kSeeds;
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (const Seed& seed : seeds_of("conformance_pairs", is_full() ? 100 : kSeeds)) {
     const Setting setting = setting_of(memory, nodes, ranks);
-    const std::vector<Message> messages = draw_messages(ranks, seed, pair_slot_bytes(ranks));
+    const std::vector<Message> messages = draw_messages(ranks, seed.value, pair_slot_bytes(ranks));
     run_ranks_as_threads(ranks, [&](Bootstrap& bootstrap) {
-      PairRank own(bootstrap, setting, seed);
-      check_traffic(own, bootstrap.rank(), messages, seed);
+      SCOPED_TRACE(seed);
+      PairRank own(bootstrap, setting, seed.value);
+      check_traffic(own, bootstrap.rank(), messages, seed.value);
       own.leave();
     });
   }

@@ -15,7 +15,7 @@
 namespace torii::tests {
 namespace {
 
-constexpr int kRanks = 5;
+constexpr int kPrefixRanks = 5;
 
 /// x -> a x + b. Composition is associative and does not commute. 12 bytes: no power of two.
 struct Affine {
@@ -92,7 +92,7 @@ TEST_P(Prefix, KeepsRankOrderForFunctionsThatDoNotCommute) {
   for (const char* determinism : {"run", "canonical"}) {
     if (GetParam() == "ring" && std::string(determinism) == "canonical") continue;
     ThreadTeam options;
-    options.ranks = kRanks;
+    options.ranks = kPrefixRanks;
     options.algorithm = GetParam();
     options.determinism = determinism;
     options.segment_bytes = 1024;
@@ -135,7 +135,7 @@ TEST(PrefixBits, AreTheExpectedOnesForShortFloats) {
         const bool is_canonical = std::string(determinism) == "canonical";
         if (is_canonical && std::string(algorithm) == "ring") continue;
         ThreadTeam options;
-        options.ranks = kRanks;
+        options.ranks = kPrefixRanks;
         options.algorithm = algorithm;
         options.determinism = determinism;
         options.segment_bytes = 1024;
@@ -153,7 +153,7 @@ TEST(PrefixBits, AreTheExpectedOnesForShortFloats) {
               << torii_last_error();
           EXPECT_EQ(result, expected) << algorithm << " " << determinism << " rank " << rank;
           const std::lock_guard lock(mutex);
-          if (is_canonical && rank == kRanks - 1) canonical.insert(result);
+          if (is_canonical && rank == kPrefixRanks - 1) canonical.insert(result);
         });
       }
     }

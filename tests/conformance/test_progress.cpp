@@ -17,8 +17,6 @@
 namespace torii::tests {
 namespace {
 
-std::string last_error() { return torii_last_error(); }
-
 std::vector<torii_request*> start_all(torii_team* team, std::vector<Operation>& operations) {
   std::vector<torii_request*> requests;
   for (Operation& one : operations) {

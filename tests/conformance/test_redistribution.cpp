@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/conformance/thread_team.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -34,7 +35,7 @@ Part part_of(std::size_t items, torii_team* team) {
 }
 
 /// Element (i, j) of every matrix here.
-std::int64_t element(std::size_t i, std::size_t j) { return static_cast<std::int64_t>(i * 1'000'003 + j); }
+std::int64_t matrix_element(std::size_t i, std::size_t j) { return static_cast<std::int64_t>(i * 1'000'003 + j); }
 
 void expect_transposed(torii_team* team, std::size_t rows, std::size_t columns, bool in_place) {
   const Part mine = part_of(rows, team);
@@ -42,14 +43,14 @@ void expect_transposed(torii_team* team, std::size_t rows, std::size_t columns, 
   std::vector<std::int64_t> input(std::max(mine.count * columns, wanted.count * rows) + 1, -1);
   std::vector<std::int64_t> separate(wanted.count * rows + 1, -1);
   for (std::size_t i = 0; i < mine.count; ++i) {
-    for (std::size_t j = 0; j < columns; ++j) input[i * columns + j] = element(mine.first + i, j);
+    for (std::size_t j = 0; j < columns; ++j) input[i * columns + j] = matrix_element(mine.first + i, j);
   }
   std::vector<std::int64_t>& result = in_place ? input : separate;
   ASSERT_EQ(torii_transpose(team, input.data(), result.data(), rows, columns, sizeof(std::int64_t)), TORII_OK)
       << torii_last_error();
   for (std::size_t j = 0; j < wanted.count; ++j) {
     for (std::size_t i = 0; i < rows; ++i) {
-      ASSERT_EQ(result[j * rows + i], element(i, wanted.first + j))
+      ASSERT_EQ(result[j * rows + i], matrix_element(i, wanted.first + j))
           << rows << " x " << columns << " at " << j << ", " << i;
     }
   }
@@ -72,10 +73,9 @@ TEST(Redistribution, TransposesMatricesOfAnyShape) {
 }
 
 /// Items of `bytes` bytes dealt unevenly, each known by its number.
-void expect_permuted(torii_team* team, std::size_t items, std::size_t bytes, unsigned seed) {
+void expect_permuted(torii_team* team, std::size_t items, std::size_t bytes, std::mt19937_64& random) {
   const auto ranks = static_cast<std::size_t>(torii_team_ranks(team));
   const auto rank = static_cast<std::size_t>(torii_team_rank(team));
-  std::mt19937 random(seed);
   std::vector<std::uint64_t> destinations(items);
   std::iota(destinations.begin(), destinations.end(), std::uint64_t{0});
   std::shuffle(destinations.begin(), destinations.end(), random);
@@ -100,18 +100,21 @@ void expect_permuted(torii_team* team, std::size_t items, std::size_t bytes, uns
   std::vector<std::size_t> from(items);
   for (std::size_t item = 0; item < items; ++item) from[destinations[item]] = item;
   for (std::size_t i = 0; i + 1 < result.size(); ++i) {
-    ASSERT_EQ(result[i], byte_of(from[result_first + i / bytes], i % bytes)) << "seed " << seed << " byte " << i;
+    ASSERT_EQ(result[i], byte_of(from[result_first + i / bytes], i % bytes)) << "byte " << i;
   }
   EXPECT_EQ(result.back(), 0xee);
 }
 
+/// Of three seeds that follow each other each has a number of ranks of its own.
 TEST(Redistribution, PermutesItemsOfAnySize) {
-  for (const int ranks : {1, 2, 5}) {
+  for (const Seed& seed : seeds_of("conformance_unequal/permutations", 3)) {
+    const int ranks = seed.value % 3 == 0 ? 1 : seed.value % 3 == 1 ? 2 : 5;
     run_as_threads(team_of(ranks), [&](torii_context*, torii_team* team) {
-      unsigned seed = 1;
+      SCOPED_TRACE(seed);
+      std::mt19937_64 random(seed.value);
       for (const std::size_t items : {0UL, 1UL, 7UL, 1000UL}) {
         for (const std::size_t bytes : {1UL, 8UL, 12UL, 100UL}) {
-          expect_permuted(team, items, bytes, seed++);
+          expect_permuted(team, items, bytes, random);
           if (::testing::Test::HasFatalFailure()) return;
         }
       }

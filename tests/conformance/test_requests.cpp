@@ -12,6 +12,7 @@
 
 #include "tests/conformance/numbered_operation.hpp"
 #include "tests/conformance/thread_team.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -196,11 +197,11 @@ TEST(Requests, PersistentOnesThatHoldTheStagingAreNamed) {
 
 /// Random calls, most of them like the one before, so that they take the short way; ranks that have nothing to wait for
 /// run ahead until all slots are full. All ranks draw the same calls; each dawdles by itself.
-void repeat_calls(torii_team* team, unsigned seed) {
+void repeat_calls(torii_team* team, std::uint64_t seed) {
   constexpr torii_collective kKinds[] = {TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE, TORII_BARRIER};
   constexpr std::size_t kLengths[] = {1, 7, 300};  // in the signal's line, behind it; short slots and long ones
   const int rank = torii_team_rank(team), ranks = torii_team_ranks(team);
-  std::mt19937 common(seed), own(seed + static_cast<unsigned>(rank) + 1);
+  std::mt19937_64 common(seed), own(seed + static_cast<unsigned>(rank) + 1);
   torii_call call = make_call(TORII_BROADCAST, nullptr, nullptr, 1, TORII_I64);
   for (int number = 0; number < 400; ++number) {
     if (common() % 16 == 0) call.collective = kKinds[common() % 4];
@@ -218,18 +219,21 @@ void repeat_calls(torii_team* team, unsigned seed) {
       ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
     }
     const bool has_sum = call.collective == TORII_ALLREDUCE || (call.collective == TORII_REDUCE && rank == call.root);
-    EXPECT_TRUE(!has_sum || one.is_right(ranks, number)) << "seed " << seed << ", call " << number;
+    EXPECT_TRUE(!has_sum || one.is_right(ranks, number)) << "call " << number;
     if (!is_broadcast || rank == call.root) continue;
     EXPECT_EQ(one.result.back(), static_cast<std::int64_t>(call.count) - 1 + 1000 * number + 7 * call.root)
-        << "seed " << seed << ", call " << number;
+        << "call " << number;
   }
 }
 
 TEST(RepeatedCalls, AreRightHoweverFarARankRunsAhead) {
-  unsigned seed = 1;
   for (const char* settings : {"SLOTS=3\nCHANNELS=1", "SLOTS=4\nCHANNELS=2", "SLOTS=16\nCHANNELS=2"}) {
-    run_as_threads(team_of(3, settings), [seed](torii_context*, torii_team* team) { repeat_calls(team, seed); });
-    ++seed;
+    for (const Seed& seed : seeds_of("conformance_requests", 1)) {
+      run_as_threads(team_of(3, settings), [&seed](torii_context*, torii_team* team) {
+        SCOPED_TRACE(seed);
+        repeat_calls(team, seed.value);
+      });
+    }
   }
 }
 

@@ -15,11 +15,10 @@
 #include <vector>
 
 #include "tests/conformance/thread_team.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
-
-bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
 constexpr std::size_t kGiB = std::size_t{1} << 30;
 constexpr std::size_t kBeyond = 2 * kGiB + 1;

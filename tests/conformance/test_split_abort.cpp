@@ -7,18 +7,18 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <random>
 #include <thread>
 
 #include "tests/conformance/thread_team.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
 
 constexpr int kRanks = 3;
-int turns() { return std::getenv("TORII_TEST_FULL") != nullptr ? 300 : 90; }
+int turns() { return is_full() ? 300 : 90; }
 
 // What rank 0 is doing. All ranks of the one test read it.
 std::atomic<bool> is_splitting;
@@ -103,13 +103,14 @@ TEST(SplitAbort, AtAnyTime) {
   ranks.ranks = kRanks;
   ranks.settings = "WAIT=yield";
   std::array<torii_status, kRanks> ended = {};
+  const std::vector<Seed> seeds = seeds_of("conformance_split_abort", static_cast<std::uint64_t>(turns() / 2));
   run_as_threads(ranks, [&](torii_context*, torii_team* world) {
     own_rank = torii_team_rank(world);
-    std::minstd_rand random;
+    std::uint64_t delay_us = 0;
     std::thread aborting;
     const auto begin = [&](torii_team* team) {
       if (own_rank != 0) return;
-      aborting = std::thread([team, delay_us = random() % 2'000] {
+      aborting = std::thread([team, delay_us] {
         usleep(static_cast<useconds_t>(delay_us));
         EXPECT_EQ(torii_team_abort(team, "by another thread"), TORII_OK);
       });
@@ -117,8 +118,10 @@ TEST(SplitAbort, AtAnyTime) {
     const auto end = [&](torii_team*) {
       if (aborting.joinable()) aborting.join();
     };
-    for (int turn = 0; turn < turns() / 2 && !::testing::Test::HasFailure(); ++turn) {
-      SCOPED_TRACE(turn);
+    for (const Seed& seed : seeds) {
+      if (::testing::Test::HasFailure()) return;
+      SCOPED_TRACE(seed);
+      delay_us = std::mt19937_64(seed.value)() % 2'000;
       take_turn(world, ended, begin, end);
     }
   });

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -16,11 +15,10 @@
 
 #include "collectives/selection/catalogue.hpp"
 #include "tests/conformance/thread_team.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
-
-bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
 constexpr torii_collective kCollectives[] = {TORII_BARRIER,   TORII_BROADCAST,  TORII_REDUCE,
                                              TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_REDUCE_SCATTER,

@@ -4,19 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "tests/conformance/thread_team.hpp"
 #include "tests/conformance/unequal_blocks.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
 
-constexpr int kRanks = 5;
+constexpr int kUnequalRanks = 5;
 
-ThreadTeam team_of(int ranks) {
+ThreadTeam unequal_team(int ranks) {
   ThreadTeam options;
   options.ranks = ranks;
   options.segment_bytes = 1024;
@@ -24,13 +24,17 @@ ThreadTeam team_of(int ranks) {
   return options;
 }
 
+// Seeds say the kind of a call too. Those of a run are consecutive, so every kind comes in each.
+
 TEST(Unequal, BlocksOfAlltoallArrive) {
-  run_as_threads(team_of(kRanks), [&](torii_context* context, torii_team* team) {
+  const std::vector<Seed> seeds = seeds_of("conformance_unequal/alltoall", 12);
+  run_as_threads(unequal_team(kUnequalRanks), [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
-    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    for (const Seed& one : seeds) {
+      const std::uint64_t seed = one.value;
       const bool scattered = seed % 2 == 0;
-      const Blocks out(counts_by_peer(kRanks, [&](int peer) { return count_of(seed, rank, peer); }), scattered);
-      const Blocks in(counts_by_peer(kRanks, [&](int peer) { return count_of(seed, peer, rank); }), scattered);
+      const Blocks out(counts_by_peer(kUnequalRanks, [&](int peer) { return count_of(seed, rank, peer); }), scattered);
+      const Blocks in(counts_by_peer(kUnequalRanks, [&](int peer) { return count_of(seed, peer, rank); }), scattered);
       Memory input(context, out.reach, (static_cast<std::uint64_t>(rank) + seed) % 3 == 0);
       Memory result(context, in.reach, (static_cast<std::uint64_t>(rank) + seed) % 2 == 0);
       fill_blocks(input.data(), out, rank);
@@ -38,19 +42,21 @@ TEST(Unequal, BlocksOfAlltoallArrive) {
                                 in.counts.data(), in.displacements(scattered), TORII_I64),
                 TORII_OK)
           << torii_last_error();
-      ASSERT_EQ(wrong_elements(result.data(), in, rank), 0) << "seed " << seed << " rank " << rank;
+      ASSERT_EQ(wrong_elements(result.data(), in, rank), 0) << one << ", rank " << rank;
     }
   });
 }
 
 TEST(Unequal, BlocksOfScatterAndGatherArrive) {
-  run_as_threads(team_of(kRanks), [&](torii_context* context, torii_team* team) {
+  const std::vector<Seed> seeds = seeds_of("conformance_unequal/scatter", 10);
+  run_as_threads(unequal_team(kUnequalRanks), [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
-    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-      const int root = static_cast<int>(seed) % kRanks;
+    for (const Seed& one : seeds) {
+      const std::uint64_t seed = one.value;
+      const int root = static_cast<int>(seed % kUnequalRanks);
       const bool scattered = seed % 3 == 0;
       const bool allocated = (static_cast<std::uint64_t>(rank) + seed) % 2 == 0;
-      const Blocks all(counts_by_peer(kRanks, [&](int peer) { return count_of(seed, root, peer); }), scattered);
+      const Blocks all(counts_by_peer(kUnequalRanks, [&](int peer) { return count_of(seed, root, peer); }), scattered);
       const std::size_t own = count_of(seed, root, rank);
       Memory vector(context, all.reach, allocated);
       Memory block(context, own, allocated);
@@ -59,7 +65,7 @@ TEST(Unequal, BlocksOfScatterAndGatherArrive) {
                                all.displacements(scattered), block.data(), own, TORII_I64, root),
                 TORII_OK)
           << torii_last_error();
-      for (std::size_t i = 0; i < own; ++i) ASSERT_EQ(block.data()[i], element(root, rank, i)) << "seed " << seed;
+      for (std::size_t i = 0; i < own; ++i) ASSERT_EQ(block.data()[i], element(root, rank, i)) << one;
       // And back: what was scattered is gathered into a fresh vector.
       Memory gathered(context, all.reach, allocated);
       ASSERT_EQ(
@@ -69,7 +75,7 @@ TEST(Unequal, BlocksOfScatterAndGatherArrive) {
           << torii_last_error();
       for (std::size_t peer = 0; rank == root && peer < all.counts.size(); ++peer) {
         for (std::size_t i = 0; i < all.counts[peer]; ++i) {
-          ASSERT_EQ(gathered.data()[all.places[peer] + i], element(root, static_cast<int>(peer), i)) << "seed " << seed;
+          ASSERT_EQ(gathered.data()[all.places[peer] + i], element(root, static_cast<int>(peer), i)) << one;
         }
       }
     }
@@ -77,12 +83,14 @@ TEST(Unequal, BlocksOfScatterAndGatherArrive) {
 }
 
 TEST(Unequal, BlocksOfAllGatherArrive) {
-  run_as_threads(team_of(kRanks), [&](torii_context* context, torii_team* team) {
+  const std::vector<Seed> seeds = seeds_of("conformance_unequal/all_gather", 10);
+  run_as_threads(unequal_team(kUnequalRanks), [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
-    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    for (const Seed& one : seeds) {
+      const std::uint64_t seed = one.value;
       const bool scattered = seed % 3 == 0;
       const bool in_place = seed % 2 == 0;
-      const Blocks all(counts_by_peer(kRanks, [&](int peer) { return count_of(seed, peer, 0); }), scattered);
+      const Blocks all(counts_by_peer(kUnequalRanks, [&](int peer) { return count_of(seed, peer, 0); }), scattered);
       const auto own = static_cast<std::size_t>(rank);
       Memory result(context, all.reach, (own + seed) % 3 == 0);
       Memory separate(context, all.counts[own], (own + seed) % 4 == 0);
@@ -92,7 +100,7 @@ TEST(Unequal, BlocksOfAllGatherArrive) {
                                   all.displacements(scattered), TORII_I64),
                 TORII_OK)
           << torii_last_error();
-      ASSERT_EQ(wrong_elements(result.data(), all, 0), 0) << "seed " << seed << " rank " << rank;
+      ASSERT_EQ(wrong_elements(result.data(), all, 0), 0) << one << ", rank " << rank;
     }
   });
 }
@@ -104,14 +112,16 @@ Counts block_counts(std::uint64_t seed, int ranks) {
 
 /// Rank r's block is the sum of what all ranks have for it, whatever the algorithm and the form of the call.
 TEST(Unequal, BlocksOfReduceScatterArrive) {
+  const std::vector<Seed> seeds = seeds_of("conformance_unequal/reduce_scatter", 9);
   for (const char* algorithm : {"node", "ring", "bucket", "auto"}) {
-    ThreadTeam options = team_of(kRanks);
+    ThreadTeam options = unequal_team(kUnequalRanks);
     options.algorithm = algorithm;
     run_as_threads(options, [&](torii_context* context, torii_team* team) {
       const int rank = torii_team_rank(team);
       const auto own = static_cast<std::size_t>(rank);
-      for (std::uint64_t seed = 1; seed <= 9; ++seed) {
-        const Blocks all(block_counts(seed, kRanks), false);
+      for (const Seed& one : seeds) {
+        const std::uint64_t seed = one.value;
+        const Blocks all(block_counts(seed, kUnequalRanks), false);
         const bool in_place = seed % 2 == 0;
         Memory input(context, all.reach, (own + seed) % 3 == 0);
         Memory separate(context, all.counts[own], (own + seed) % 2 == 0);
@@ -132,15 +142,15 @@ TEST(Unequal, BlocksOfReduceScatterArrive) {
           Counts counts = all.counts;
           call.input_counts = counts.data();
           ASSERT_EQ(torii_prepare(team, &call, &request), TORII_OK) << torii_last_error();
-          counts.assign(kRanks, 1);  // they have been copied
+          counts.assign(kUnequalRanks, 1);  // they have been copied
           ASSERT_EQ(torii_restart(request), TORII_OK) << torii_last_error();
           ASSERT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
           ASSERT_EQ(torii_request_free(&request), TORII_OK);
         }
         for (std::size_t i = 0; i < all.counts[own]; ++i) {
           std::int64_t sum = 0;
-          for (int from = 0; from < kRanks; ++from) sum += element(from, rank, i);
-          ASSERT_EQ(result[i], sum) << algorithm << " seed " << seed << " rank " << rank << " element " << i;
+          for (int from = 0; from < kUnequalRanks; ++from) sum += element(from, rank, i);
+          ASSERT_EQ(result[i], sum) << algorithm << ", " << one << ", rank " << rank << " element " << i;
         }
       }
     });
@@ -150,7 +160,7 @@ TEST(Unequal, BlocksOfReduceScatterArrive) {
 /// Floats, so that the order shows: what torii_expect says of blocks of unequal lengths.
 TEST(Unequal, BlocksOfReduceScatterAreTheExpectedOnes) {
   for (const char* algorithm : {"node", "ring", "bucket"}) {
-    ThreadTeam options = team_of(4);
+    ThreadTeam options = unequal_team(4);
     options.algorithm = algorithm;
     run_as_threads(options, [&](torii_context*, torii_team* team) {
       const auto rank = static_cast<std::size_t>(torii_team_rank(team));
@@ -177,7 +187,7 @@ TEST(Unequal, BlocksOfReduceScatterAreTheExpectedOnes) {
 }
 
 TEST(Unequal, CountsOfReduceScatterThatDifferAreNoticed) {
-  run_as_threads(team_of(2), [&](torii_context*, torii_team* team) {
+  run_as_threads(unequal_team(2), [&](torii_context*, torii_team* team) {
     const Counts counts = torii_team_rank(team) == 0 ? Counts{3, 5} : Counts{4, 4};
     const std::vector<std::int64_t> input(8);
     std::vector<std::int64_t> result(8);
@@ -191,7 +201,7 @@ TEST(Unequal, CountsOfReduceScatterThatDifferAreNoticed) {
 
 /// Lengths are copied when an operation is prepared, and an alltoall may be in place where both sides have one shape.
 TEST(Unequal, BlocksOfPersistentOperationsInPlace) {
-  run_as_threads(team_of(3), [&](torii_context*, torii_team* team) {
+  run_as_threads(unequal_team(3), [&](torii_context*, torii_team* team) {
     const int rank = torii_team_rank(team);
     const auto count = [&](int peer) { return static_cast<std::size_t>(2000 * (rank + peer)); };
     const Blocks blocks(counts_by_peer(3, count), false);
@@ -215,7 +225,7 @@ TEST(Unequal, BlocksOfPersistentOperationsInPlace) {
 
 /// The pair that disagrees is named. A rank that has its data when the others notice learns of it in its next call.
 TEST(Unequal, LengthsThatDifferAreNamed) {
-  run_as_threads(team_of(3), [&](torii_context*, torii_team* team) {
+  run_as_threads(unequal_team(3), [&](torii_context*, torii_team* team) {
     const int rank = torii_team_rank(team);
     const Counts out(3, 10);
     Counts in(3, 10);
@@ -237,7 +247,7 @@ TEST(Unequal, LengthsThatDifferAreNamed) {
 
 /// What the arrays can have wrong, each with its sentence; the team goes on afterwards.
 TEST(Unequal, BadArraysAreRefused) {
-  run_as_threads(team_of(2), [&](torii_context*, torii_team* team) {
+  run_as_threads(unequal_team(2), [&](torii_context*, torii_team* team) {
     const auto rank = static_cast<std::size_t>(torii_team_rank(team));
     std::vector<std::int64_t> data(8);
     Counts counts(2, 1);

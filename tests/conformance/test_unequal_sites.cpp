@@ -12,6 +12,7 @@
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/conformance/thread_team.hpp"
 #include "tests/conformance/unequal_blocks.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -54,10 +55,11 @@ struct Round {
   std::uint64_t seed;
 };
 
+/// Twelve seeds that follow each other have all kinds.
 Round round_of(std::uint64_t seed, int ranks) {
-  const int root = static_cast<int>(seed) % ranks;
+  const int root = static_cast<int>(seed % static_cast<std::uint64_t>(ranks));
   const bool displaced = seed % 3 == 0;
-  const auto count = [&](int peer) { return seed == 4 ? 0 : count_of(seed, root, peer); };
+  const auto count = [&](int peer) { return seed % 12 == 4 ? 0 : count_of(seed, root, peer); };
   return {Blocks(counts_by_peer(ranks, count), displaced), root, displaced, seed % 4 == 1, seed};
 }
 
@@ -132,12 +134,14 @@ TEST(Unequal, LanesAreTakenBetweenSites) {
 /// Every root; no, few and many elements; no block at all; displacements; places that peers reach and such that they do
 /// not; in place.
 TEST(Unequal, BlocksBetweenSitesArrive) {
+  const std::vector<Seed> seeds = seeds_of("conformance_unequal/sites", 12);
   for (const std::vector<int>& sizes : {std::vector<int>{2, 3}, {4, 1}, {1, 2, 2}}) {
     for (const char* algorithm : {"multilane", "auto", "node"}) {
       SitesTeam sites(sizes, algorithm);
       run_as_threads(sites.options(), [&](torii_context* context, torii_team* team) {
-        for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-          check_round(context, team, round_of(seed, torii_team_ranks(team)));
+        for (const Seed& seed : seeds) {
+          SCOPED_TRACE(seed);
+          check_round(context, team, round_of(seed.value, torii_team_ranks(team)));
           if (::testing::Test::HasFatalFailure()) return;
         }
       });
@@ -149,11 +153,13 @@ TEST(Unequal, BlocksBetweenSitesArrive) {
 TEST(Unequal, BlocksBetweenSitesWhereStagingIsUsedUp) {
   SitesTeam sites({3, 3});
   sites.options().segment_bytes = 256 * 1024;
+  const std::vector<Seed> seeds = seeds_of("conformance_unequal/sites_with_long_segments", 36);
   run_as_threads(sites.options(), [&](torii_context* context, torii_team* team) {
-    for (std::uint64_t seed = 1; seed <= 36; ++seed) {
-      check_round(context, team, round_of(seed, 6));
+    for (const Seed& seed : seeds) {
+      SCOPED_TRACE(seed);
+      check_round(context, team, round_of(seed.value, 6));
       // One call more when all roots have had their turn: the next time they have the other channel.
-      if (seed % 6 != 0) continue;
+      if (seed.value % 6 != 0) continue;
       std::int64_t one = 1;
       ASSERT_EQ(torii_broadcast(team, &one, 1, TORII_I64, 0), TORII_OK) << torii_last_error();
     }

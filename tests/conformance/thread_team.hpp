@@ -5,6 +5,7 @@
 
 #include <torii/torii.h>
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ void run_as_threads(const ThreadTeam& options, const std::function<void(torii_co
 /// A torii_call with the usual fields filled in.
 torii_call make_call(torii_collective collective, const void* input, void* result, std::size_t count, torii_type type,
                      torii_op op = TORII_SUM, int root = 0);
+
+inline std::string last_error() { return torii_last_error(); }
 
 /// What the team would run for the call.
 std::string algorithm_of(torii_team* team, const torii_call& call);

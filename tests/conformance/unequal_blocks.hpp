@@ -6,8 +6,10 @@
 #include <torii/torii.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace torii::tests {

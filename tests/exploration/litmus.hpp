@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "tests/exploration/explorer.hpp"

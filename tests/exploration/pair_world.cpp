@@ -11,11 +11,11 @@ namespace torii::exploration {
 namespace {
 
 constexpr std::size_t kSlotBytes = 64;
-constexpr std::size_t kVectorBytes = 256;
-constexpr std::uint64_t kVectorsOffset = kGroundBytes / 2;
+constexpr std::size_t kPairVectorBytes = 256;
+constexpr std::uint64_t kPairVectorsOffset = kGroundBytes / 2;
 
 /// No two elements of any sends are alike. A send is known by its sender and by its number among all of its sends.
-std::int64_t value_of(int from, int number, std::size_t element) {
+std::int64_t pair_value_of(int from, int number, std::size_t element) {
   return 1 + from * 10'000 + number * 100 + static_cast<std::int64_t>(element);
 }
 
@@ -27,11 +27,11 @@ struct PairWorld::Rank {
   PointToPoint pairs;
   std::array<Send, 8> sends;
   std::array<Receive, 8> receives;
-  std::array<std::array<std::int64_t, kVectorBytes / 8>, 8> private_vectors{};
+  std::array<std::array<std::int64_t, kPairVectorBytes / 8>, 8> private_vectors{};
   std::byte* arena_vectors = nullptr;
 
   std::int64_t* vector(const Deed& deed, std::size_t number) {
-    return deed.in_arena ? reinterpret_cast<std::int64_t*>(arena_vectors + number * kVectorBytes)
+    return deed.in_arena ? reinterpret_cast<std::int64_t*>(arena_vectors + number * kPairVectorBytes)
                          : private_vectors[number].data();
   }
 };
@@ -56,7 +56,7 @@ void PairWorld::make(int rank) {
   plan.slots = what_.slots;
   made_[static_cast<std::size_t>(rank)] =
       new Rank(transport(rank), install(plan, kSlotBytes, Widening::none, placement));
-  made_[static_cast<std::size_t>(rank)]->arena_vectors = Station::instance().ground(rank) + kVectorsOffset;
+  made_[static_cast<std::size_t>(rank)]->arena_vectors = Station::instance().ground(rank) + kPairVectorsOffset;
 }
 
 void PairWorld::run(int rank) {
@@ -86,13 +86,14 @@ void PairWorld::begin_send(int rank, std::size_t number, int sent) {
   Rank& own = *made_[static_cast<std::size_t>(rank)];
   const Deed& deed = what_.deeds[static_cast<std::size_t>(rank)][number];
   std::int64_t* const vector = own.vector(deed, number);
-  for (std::size_t e = 0; e < deed.count; ++e) vector[e] = value_of(rank, sent, e);
+  for (std::size_t e = 0; e < deed.count; ++e) vector[e] = pair_value_of(rank, sent, e);
   Send& send = own.sends[number];
   send.to = deed.peer;
   send.envelope = {.from = rank, .tag = deed.tag, .type = 1, .bytes = deed.count * sizeof(std::int64_t)};
   send.data = reinterpret_cast<const std::byte*>(vector);
   send.reachable = deed.in_arena;
-  send.offset = static_cast<std::int64_t>(Station::instance().ground_offset() + kVectorsOffset + number * kVectorBytes);
+  send.offset =
+      static_cast<std::int64_t>(Station::instance().ground_offset() + kPairVectorsOffset + number * kPairVectorBytes);
   own.pairs.start(send);
 }
 
@@ -104,7 +105,7 @@ void PairWorld::begin_receive(int rank, std::size_t number) {
   receive.tag = deed.tag;
   receive.type = 1;
   receive.data = reinterpret_cast<std::byte*>(own.vector(deed, number));
-  receive.room_bytes = kVectorBytes;
+  receive.room_bytes = kPairVectorBytes;
   own.pairs.start(receive);
 }
 
@@ -132,7 +133,7 @@ void PairWorld::check(int rank) {
     ++before;
     const std::int64_t* const got = reinterpret_cast<const std::int64_t*>(own.receives[i].data);
     bool right = envelope.bytes == count * 8 && count != 0;
-    for (std::size_t e = 0; right && e < count; ++e) right = got[e] == value_of(envelope.from, number, e);
+    for (std::size_t e = 0; right && e < count; ++e) right = got[e] == pair_value_of(envelope.from, number, e);
     if (!right) {
       explorer().fail("rank " + std::to_string(rank) + "'s receive " + std::to_string(i) +
                       " has bytes that were not sent to it: a message was lost, doubled or overwritten");

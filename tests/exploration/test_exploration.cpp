@@ -8,6 +8,7 @@
 #include <map>
 
 #include "tests/exploration/worlds.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::exploration {
 namespace {
@@ -52,7 +53,7 @@ class Exploration : public testing::Test {
   /// Explores all worlds once for all tests.
   static void SetUpTestSuite() {
     const char* const only = std::getenv("TORII_EXPLORE");
-    for (Listed& listed : worlds(is_full_run())) {
+    for (Listed& listed : worlds(tests::is_full())) {
       if (only != nullptr && listed.name.find(only) == std::string::npos) continue;
       explorer().sites().forget_reached();
       const auto begun = std::chrono::steady_clock::now();

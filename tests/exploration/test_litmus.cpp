@@ -11,19 +11,19 @@ namespace {
 using namespace litmus;
 using Seen = std::set<Litmus::Results>;
 
-struct Explored {
+struct LitmusEnd {
   Outcome outcome;
   Seen seen;
 };
 
-Explored explored(std::vector<Litmus::Program> programs) {
+LitmusEnd explored(std::vector<Litmus::Program> programs) {
   Litmus world(std::move(programs));
   Outcome outcome = explorer().explore(world);
   return {std::move(outcome), world.seen()};
 }
 
 Seen seen(std::vector<Litmus::Program> programs) {
-  const Explored all = explored(std::move(programs));
+  const LitmusEnd all = explored(std::move(programs));
   EXPECT_EQ(all.outcome.failure, "");
   return all.seen;
 }
@@ -91,9 +91,9 @@ TEST(Litmus, BlocksOfLoadsLoseNoResult) {
       {store_data_then_x_release, add_to_x_relaxed, load_x_acquire_as_2_then_data},
   };
   for (const auto& programs : all) {
-    const Explored blocks = explored(programs);
+    const LitmusEnd blocks = explored(programs);
     explorer().take_turns_at_each_load(true);
-    const Explored turns = explored(programs);
+    const LitmusEnd turns = explored(programs);
     explorer().take_turns_at_each_load(false);
     EXPECT_EQ(blocks.seen, turns.seen);
     EXPECT_LE(blocks.outcome.states, turns.outcome.states);

@@ -9,6 +9,7 @@
 
 #include "runtime/execution/words.hpp"
 #include "tests/exploration/worlds.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::exploration {
 namespace {
@@ -65,7 +66,7 @@ TEST(Planted, EachFaultIsFound) {
   const auto list = worlds(true);
   int found = 0;
   for (const Planted& fault : kPlanted) {
-    if (!fault.is_short && !is_full_run()) continue;
+    if (!fault.is_short && !tests::is_full()) continue;
     std::string failure;
     for (const Listed& listed : list) {
       if (listed.name.find(fault.world) == std::string::npos) continue;

@@ -2,7 +2,6 @@
 // Worlds of ranks that run plans.
 #include "tests/exploration/worlds.hpp"
 
-#include <cstdlib>
 #include <utility>
 
 #include "collectives/building/steps.hpp"
@@ -247,11 +246,6 @@ void add_pairs(List& list) {
 std::unique_ptr<World> sleepers_without_time() {
   return std::make_unique<PlanWorld>(
       asleep(line("ranks that sleep", 2, 1, 1, times(2, {.count = 1, .program = true})), false));
-}
-
-bool is_full_run() {
-  const char* const wanted = std::getenv("TORII_TEST_FULL");
-  return wanted != nullptr && *wanted == '1';
 }
 
 std::vector<Listed> worlds(bool full) {

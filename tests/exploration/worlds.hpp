@@ -21,7 +21,5 @@ struct Listed {
 std::vector<Listed> worlds(bool full);
 /// Ranks whose sleep ends by a ring alone.
 std::unique_ptr<World> sleepers_without_time();
-/// True if the tests run all counts (TORII_TEST_FULL).
-bool is_full_run();
 
 }  // namespace torii::exploration

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/base/status.hpp"
+#include "tests/support/process.hpp"
 #include "tests/support/thread_ranks.hpp"
 
 namespace torii::tests {
@@ -39,13 +40,6 @@ std::string refusal(const std::function<void(int rank, Options& options)>& chang
     gather_values(bootstrap, 0);
   });
   return text;
-}
-
-/// True when the text says so; the test fails when not.
-inline bool holds(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return true;
-  ADD_FAILURE() << "'" << text << "' does not say '" << part << "'";
-  return false;
 }
 
 /// The refusals that are the same for every transport of engines. `other` is a provider that is not auto.

@@ -137,9 +137,10 @@ void send_garbage(int port, std::uint64_t seed) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
-std::uint64_t attack_job(const std::string& transport, const std::function<void(const Exposed& exposed)>& attack) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(transport + ", seed " + std::to_string(seed));
+std::uint64_t attack_job(const std::string& transport, const Seed& seed,
+                         const std::function<void(const Exposed& exposed)>& attack) {
+  SCOPED_TRACE(transport);
+  SCOPED_TRACE(seed);
   const std::vector<int> others = listening_ports();
   std::atomic<bool> over = false;
   std::atomic<std::uint64_t> dropped = 0;
@@ -151,7 +152,7 @@ std::uint64_t attack_job(const std::string& transport, const std::function<void(
       exposed.texts.push_back(std::move(text));
     });
     const auto opened = open_transport(transport, bootstrap, 1);
-    Stage stage(opened->transport(), opened->arena(), seed);
+    Stage stage(opened->transport(), opened->arena(), seed.value);
     store_word(stage.at(kHalfLine), kHalfArrived);
     std::thread stranger;
     gather_values(bootstrap, 0);
@@ -165,7 +166,7 @@ std::uint64_t attack_job(const std::string& transport, const std::function<void(
       });
     }
     try {
-      std::mt19937_64 random(seed + static_cast<std::uint64_t>(bootstrap.rank()));
+      std::mt19937_64 random(seed.value + static_cast<std::uint64_t>(bootstrap.rank()));
       exchange_puts(stage, over, random);
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what();

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/test_run.hpp"
+
 namespace torii::tests {
 
 /// The ports on which this process listens at 127.0.0.1.
@@ -31,6 +33,8 @@ struct Exposed {
 
 /// Two ranks exchange puts of all lengths over the transport of this name while `attack` runs in a thread of its own,
 /// and find every byte right. Fails the test where a canary has changed. Returns how much the ranks have dropped.
-std::uint64_t attack_job(const std::string& transport, const std::function<void(const Exposed& exposed)>& attack);
+/// `seed` draws the lengths.
+std::uint64_t attack_job(const std::string& transport, const Seed& seed,
+                         const std::function<void(const Exposed& exposed)>& attack);
 
 }  // namespace torii::tests

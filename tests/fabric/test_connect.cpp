@@ -21,6 +21,7 @@
 #include "tests/fabric/refusal.hpp"
 #include "tests/fabric/scenarios.hpp"
 #include "tests/fabric/transports.hpp"
+#include "tests/support/test_run.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/network/engine_transport.hpp"
 
@@ -31,7 +32,7 @@ namespace {
 TEST(Connecting, APutWaitsForNobodyWhoIsInNoCall) {
   for (const std::string& name : transport_names()) {
     if (!obstacle(name).empty()) continue;
-    if (is_imposed(name) && std::getenv("TORII_TEST_FULL") == nullptr) continue;
+    if (is_imposed(name) && !is_full()) continue;
     std::barrier<> free_again(3);
     run_ranks_as_threads(3, [&](Bootstrap& bootstrap) {
       const auto opened = open_transport(name, bootstrap, 2);

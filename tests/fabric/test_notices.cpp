@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/execution/words.hpp"
+#include "tests/support/test_run.hpp"
 #include "transports/libfabric/arrivals.hpp"
 #include "transports/libfabric/bounce_pool.hpp"
 #include "transports/libfabric/notice.hpp"
@@ -65,18 +66,19 @@ TEST(Arrivals, ForgetsHalvesInMemoryThatServesAnew) {
 }
 
 TEST(Arrivals, SurvivesEveryNotice) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937_64 random(seed);
-  std::vector<Line> arena(kLines);
-  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes);
-  for (int i = 0; i < 100'000; ++i) {
-    const std::uint64_t notice = random() >> random() % 64;
-    const bool exists = line_of(notice) < kLines && deed_bits(notice) <= 2;
-    EXPECT_EQ(arrivals.take(notice), exists) << notice;
-  }
-  for (const Line& line : arena) {
-    for (int word = 1; word < 8; ++word) ASSERT_EQ(line.words[word], 0u);
+  for (const tests::Seed& seed : tests::seeds_of("fabric_parts/notices", 1)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    std::vector<Line> arena(kLines);
+    Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes);
+    for (int i = 0; i < 100'000; ++i) {
+      const std::uint64_t notice = random() >> random() % 64;
+      const bool exists = line_of(notice) < kLines && deed_bits(notice) <= 2;
+      EXPECT_EQ(arrivals.take(notice), exists) << notice;
+    }
+    for (const Line& line : arena) {
+      for (int word = 1; word < 8; ++word) ASSERT_EQ(line.words[word], 0u);
+    }
   }
 }
 
@@ -108,41 +110,42 @@ struct Lines {
 };
 
 TEST(BouncePool, NeverGivesAPieceTwice) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937_64 random(seed);
-  Lines lines;
-  std::deque<BouncePool::Piece> out;
-  std::size_t out_bytes = 0;
-  std::size_t given = 0;
-  const std::size_t all_bytes = lines.pool.free_bytes();
-  EXPECT_EQ(all_bytes, lines.memory.size());
-  for (int i = 0; i < 100'000; ++i) {
-    const std::size_t bytes = 1 + random() % (random() % 4 == 0 ? lines.pool.bytes() : 2000);
-    const BouncePool::Piece piece = lines.pool.take(bytes);
-    if (piece.at != nullptr) {
-      ++given;
-      out_bytes += piece.bytes;
-      ASSERT_GE(piece.bytes, bytes);
-      ASSERT_GE(piece.at, lines.memory.data());
-      ASSERT_LE(piece.at + piece.bytes, lines.memory.data() + lines.memory.size());
-      for (const BouncePool::Piece& other : out) {
-        ASSERT_TRUE(piece.at + piece.bytes <= other.at || other.at + other.bytes <= piece.at);
+  for (const tests::Seed& seed : tests::seeds_of("fabric_parts/bounce_pool", 1)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    Lines lines;
+    std::deque<BouncePool::Piece> out;
+    std::size_t out_bytes = 0;
+    std::size_t given = 0;
+    const std::size_t all_bytes = lines.pool.free_bytes();
+    EXPECT_EQ(all_bytes, lines.memory.size());
+    for (int i = 0; i < 100'000; ++i) {
+      const std::size_t bytes = 1 + random() % (random() % 4 == 0 ? lines.pool.bytes() : 2000);
+      const BouncePool::Piece piece = lines.pool.take(bytes);
+      if (piece.at != nullptr) {
+        ++given;
+        out_bytes += piece.bytes;
+        ASSERT_GE(piece.bytes, bytes);
+        ASSERT_GE(piece.at, lines.memory.data());
+        ASSERT_LE(piece.at + piece.bytes, lines.memory.data() + lines.memory.size());
+        for (const BouncePool::Piece& other : out) {
+          ASSERT_TRUE(piece.at + piece.bytes <= other.at || other.at + other.bytes <= piece.at);
+        }
+        out.push_back(piece);
+      } else {
+        ASSERT_FALSE(out.empty()) << "an empty pool refuses " << bytes;
       }
-      out.push_back(piece);
-    } else {
-      ASSERT_FALSE(out.empty()) << "an empty pool refuses " << bytes;
+      ASSERT_EQ(lines.pool.free_bytes() + out_bytes, all_bytes);
+      while (!out.empty() && (piece.at == nullptr ? out.size() > i % 4U : random() % 3 == 0)) {
+        const auto which = static_cast<std::ptrdiff_t>(random() % out.size());
+        out_bytes -= out[static_cast<std::size_t>(which)].bytes;
+        lines.pool.give_back(out[static_cast<std::size_t>(which)]);
+        out.erase(out.begin() + which);
+      }
     }
-    ASSERT_EQ(lines.pool.free_bytes() + out_bytes, all_bytes);
-    while (!out.empty() && (piece.at == nullptr ? out.size() > i % 4U : random() % 3 == 0)) {
-      const auto which = static_cast<std::ptrdiff_t>(random() % out.size());
-      out_bytes -= out[static_cast<std::size_t>(which)].bytes;
-      lines.pool.give_back(out[static_cast<std::size_t>(which)]);
-      out.erase(out.begin() + which);
-    }
+    EXPECT_GT(given, 10'000U);
+    EXPECT_EQ(lines.pool.take(lines.pool.bytes() + 1).at, nullptr);
   }
-  EXPECT_GT(given, 10'000U);
-  EXPECT_EQ(lines.pool.take(lines.pool.bytes() + 1).at, nullptr);
 }
 
 /// The ring that this once was stood still behind the oldest piece.

@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
-#include <random>
 #include <set>
 #include <sstream>
 #include <string>
@@ -15,12 +13,14 @@
 
 #include "tests/fabric/scenarios.hpp"
 #include "tests/fabric/transports.hpp"
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
 
-const std::string kToriiRun = std::string(TORII_TEST_BIN_DIR) + "/torii-run";
+const std::string kToriiRun = bin_dir() + "/torii-run";
 
 std::vector<std::string> command(int ranks, const std::string& transport, int engines, const std::string& scenario,
                                  std::uint64_t seed, const std::string& on_failure) {
@@ -32,17 +32,11 @@ std::vector<std::string> command(int ranks, const std::string& transport, int en
           "--on-failure",
           on_failure,
           "--",
-          TORII_TEST_FABRIC_RANK,
+          helper("fabric_rank"),
           transport,
           std::to_string(engines),
           scenario,
           std::to_string(seed)};
-}
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
 }
 
 class Processes : public testing::TestWithParam<std::string> {};
@@ -53,7 +47,7 @@ class Processes : public testing::TestWithParam<std::string> {};
 bool is_left_out(std::size_t scenario) {
   const std::vector<std::string> names = process_transport_names();
   const auto transport = std::ranges::find(names, testing::TestWithParam<std::string>::GetParam()) - names.begin();
-  return (scenario + static_cast<std::size_t>(transport)) % 3 != 0 && std::getenv("TORII_TEST_FULL") == nullptr;
+  return (scenario + static_cast<std::size_t>(transport)) % 3 != 0 && !is_full();
 }
 
 TEST_P(Processes, PlayEveryScenario) {
@@ -61,10 +55,11 @@ TEST_P(Processes, PlayEveryScenario) {
   for (std::size_t i = 0; i < scenarios().size(); ++i) {
     if (is_left_out(i)) continue;
     const NamedScenario& scenario = scenarios()[i];
-    const std::uint64_t seed = std::random_device()();
-    const Outcome outcome = Process(command(3, GetParam(), 2, scenario.name, seed, "end")).wait(60);
-    EXPECT_EQ(outcome.code, 0) << scenario.name << ", seed " << seed << "\n" << outcome.output;
-    EXPECT_EQ(count(outcome.output, "has played " + scenario.name), 3u) << outcome.output;
+    for (const Seed& seed : seeds_of("fabric_processes/" + scenario.name, 1)) {
+      const Outcome outcome = Process(command(3, GetParam(), 2, scenario.name, seed.value, "end")).wait(60);
+      EXPECT_EQ(outcome.code, 0) << seed << "\n" << outcome.output;
+      EXPECT_EQ(count_of(outcome.output, "has played " + scenario.name), 3) << outcome.output;
+    }
   }
 }
 
@@ -74,7 +69,7 @@ TEST_P(Processes, NoticeTheDeathOfOne) {
   for (const int engines : {1, 4}) {
     const Outcome outcome = Process(command(3, GetParam(), engines, "peer_dies", 1, "continue")).wait(60);
     EXPECT_EQ(outcome.code, 128 + 9) << outcome.output;
-    EXPECT_EQ(count(outcome.output, "has played peer_dies"), 2u) << outcome.output;
+    EXPECT_EQ(count_of(outcome.output, "has played peer_dies"), 2) << outcome.output;
   }
 }
 

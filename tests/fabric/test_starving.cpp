@@ -13,6 +13,7 @@
 #include "runtime/execution/put_owner.hpp"
 #include "runtime/execution/words.hpp"
 #include "tests/fabric/imposed_modes.hpp"
+#include "tests/support/test_run.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/libfabric/fabric.hpp"
 #include "transports/libfabric/stock.hpp"
@@ -24,23 +25,24 @@ TEST(Stock, LeavesEachPeerItsFloorWhateverOthersHold) {
   constexpr std::size_t kShared = 100;
   constexpr std::size_t kFloor = 4;
   constexpr std::size_t kPeers = 20;
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937_64 random(seed);
-  Stock stock(kShared, kFloor);
-  std::vector<std::size_t> held(kPeers, 0);
-  for (int time = 0; time < 100'000; ++time) {
-    std::size_t& one = held[random() % kPeers];
-    const std::size_t amount = 1 + random() % kFloor;
-    std::size_t all = 0;
-    for (const std::size_t each : held) all += each;
-    if (random() % 3 == 0 && one >= amount) {
-      stock.give_back(one, amount);
-    } else if (stock.may_take(one, amount)) {
-      ASSERT_LE(all + amount, kShared + kPeers * kFloor) << "more than there is";
-      stock.take(one, amount);
-    } else {
-      ASSERT_GT(one + amount, kFloor) << "a peer below its floor is refused";
+  for (const tests::Seed& seed : tests::seeds_of("fabric_starving", 1)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    Stock stock(kShared, kFloor);
+    std::vector<std::size_t> held(kPeers, 0);
+    for (int time = 0; time < 100'000; ++time) {
+      std::size_t& one = held[random() % kPeers];
+      const std::size_t amount = 1 + random() % kFloor;
+      std::size_t all = 0;
+      for (const std::size_t each : held) all += each;
+      if (random() % 3 == 0 && one >= amount) {
+        stock.give_back(one, amount);
+      } else if (stock.may_take(one, amount)) {
+        ASSERT_LE(all + amount, kShared + kPeers * kFloor) << "more than there is";
+        stock.take(one, amount);
+      } else {
+        ASSERT_GT(one + amount, kFloor) << "a peer below its floor is refused";
+      }
     }
   }
 }

@@ -17,6 +17,7 @@
 
 #include "tests/fabric/strangers.hpp"
 #include "tests/fabric/transports.hpp"
+#include "tests/support/test_run.hpp"
 #include "transports/libfabric/api.hpp"
 #include "transports/libfabric/notice.hpp"
 #include "transports/libfabric/providers.hpp"
@@ -96,63 +97,72 @@ class Strangers : public testing::TestWithParam<std::string> {};
 
 TEST_P(Strangers, WithoutAKeyWriteNothing) {
   const std::string provider = GetParam();
-  const std::uint64_t dropped = attack_job(provider, [&](const Exposed& exposed) {
-    EXPECT_EQ(exposed.ports.size(), 2u);
-    std::mt19937_64 random(std::random_device{}());
-    std::vector<std::byte> bytes(4096, std::byte{0xee});
-    for (const int port : exposed.ports) {
-      // A refused write ends its connection, so each stranger tries once.
-      for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, random(), random() >> 32}) {
-        Stranger(provider, port).attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
-          return fi_write(endpoint, bytes.data(), bytes.size(), nullptr, victim, kCanary, key, context);
-        });
-        Stranger(provider, port).attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
-          return fi_writedata(endpoint, bytes.data(), 0, nullptr, make_notice(Deed::publish, kHalfLine), victim,
-                              kCanary, key, context);
-        });
-        Stranger(provider, port).attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
-          return fi_read(endpoint, bytes.data(), bytes.size(), nullptr, victim, kHalfLine, key, context);
-        });
+  for (const Seed& seed : seeds_of("fabric_strangers/writes", 1)) {
+    const std::uint64_t dropped = attack_job(provider, seed, [&](const Exposed& exposed) {
+      EXPECT_EQ(exposed.ports.size(), 2u);
+      std::mt19937_64 random(seed.value);
+      std::vector<std::byte> bytes(4096, std::byte{0xee});
+      for (const int port : exposed.ports) {
+        // A refused write ends its connection, so each stranger tries once.
+        const std::uint64_t keys[] = {0, 1, 2, random(), random() >> 32};
+        for (const std::uint64_t key : keys) {
+          Stranger(provider, port).attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
+            return fi_write(endpoint, bytes.data(), bytes.size(), nullptr, victim, kCanary, key, context);
+          });
+          Stranger(provider, port).attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
+            return fi_writedata(endpoint, bytes.data(), 0, nullptr, make_notice(Deed::publish, kHalfLine), victim,
+                                kCanary, key, context);
+          });
+          Stranger(provider, port).attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
+            return fi_read(endpoint, bytes.data(), bytes.size(), nullptr, victim, kHalfLine, key, context);
+          });
+        }
+        EXPECT_EQ(bytes, std::vector<std::byte>(4096, std::byte{0xee})) << "a stranger has read";
       }
-      EXPECT_EQ(bytes, std::vector<std::byte>(4096, std::byte{0xee})) << "a stranger has read";
-    }
-  });
-  (void)dropped;  // a provider drops writes without a key itself
+    });
+    (void)dropped;  // a provider drops writes without a key itself
+  }
 }
 
 /// Completion data needs no key: a write of nothing to nowhere carries it.
 TEST_P(Strangers, NoticesChangeNothing) {
   const std::string provider = GetParam();
-  const std::uint64_t dropped = attack_job(provider, [&](const Exposed& exposed) {
-    std::mt19937_64 random(std::random_device{}());
-    for (const int port : exposed.ports) {
-      Stranger one(provider, port);
-      const std::uint64_t notice = make_notice(Deed::publish, kHalfLine);
-      for (const std::uint64_t data : {notice, make_notice(Deed::half, kHalfLine), std::uint64_t{3}, ~std::uint64_t{0},
-                                       random(), random() << 32 | notice}) {
+  for (const Seed& seed : seeds_of("fabric_strangers/notices", 1)) {
+    const std::uint64_t dropped = attack_job(provider, seed, [&](const Exposed& exposed) {
+      std::mt19937_64 random(seed.value);
+      for (const int port : exposed.ports) {
+        Stranger one(provider, port);
+        const std::uint64_t notice = make_notice(Deed::publish, kHalfLine);
+        const std::uint64_t all_data[] = {
+            notice, make_notice(Deed::half, kHalfLine), 3, ~std::uint64_t{0}, random(), random() << 32 | notice};
+        for (const std::uint64_t data : all_data) {
+          one.attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
+            iovec from{};
+            void* descriptor = nullptr;
+            fi_rma_iov to{};
+            const fi_msg_rma message = {&from, &descriptor, 0, victim, &to, 0, context, data};
+            return fi_writemsg(endpoint, &message, FI_COMPLETION | FI_REMOTE_CQ_DATA);
+          });
+        }
         one.attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
-          iovec from{};
-          void* descriptor = nullptr;
-          fi_rma_iov to{};
-          const fi_msg_rma message = {&from, &descriptor, 0, victim, &to, 0, context, data};
-          return fi_writemsg(endpoint, &message, FI_COMPLETION | FI_REMOTE_CQ_DATA);
+          return fi_senddata(endpoint, &random, 0, nullptr, notice, victim, context);
+        });
+        one.attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
+          return fi_send(endpoint, &random, sizeof(random), nullptr, victim, context);
         });
       }
-      one.attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
-        return fi_senddata(endpoint, &random, 0, nullptr, notice, victim, context);
-      });
-      one.attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
-        return fi_send(endpoint, &random, sizeof(random), nullptr, victim, context);
-      });
-    }
-  });
-  EXPECT_GE(dropped, 10u);
+    });
+    EXPECT_GE(dropped, 10u);
+  }
 }
 
 TEST_P(Strangers, GarbageOnThePortChangesNothing) {
-  (void)attack_job(GetParam(), [&](const Exposed& exposed) {
-    for (const int port : exposed.ports) send_garbage(port, std::random_device{}());
-  });
+  for (const Seed& seed : seeds_of("fabric_strangers/garbage", 1)) {
+    (void)attack_job(GetParam(), seed, [&](const Exposed& exposed) {
+      std::uint64_t next = seed.value;
+      for (const int port : exposed.ports) send_garbage(port, next++);
+    });
+  }
 }
 
 std::string provider_name(const testing::TestParamInfo<std::string>& info) {

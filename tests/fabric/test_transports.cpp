@@ -4,24 +4,17 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
-#include <random>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "tests/fabric/scenarios.hpp"
 #include "tests/fabric/transports.hpp"
+#include "tests/support/test_run.hpp"
 #include "tests/support/thread_ranks.hpp"
 
 namespace torii::tests {
 namespace {
-
-/// TORII_TEST_SEED replays.
-std::uint64_t draw_seed() {
-  const char* const given = std::getenv("TORII_TEST_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-}
 
 using Case = std::tuple<std::string, int, NamedScenario>;
 
@@ -35,11 +28,7 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
 
 class Transports : public testing::TestWithParam<Case> {};
 
-TEST_P(Transports, Plays) {
-  const auto& [name, engines, scenario] = GetParam();
-  if (const std::string why = obstacle(name); !why.empty()) GTEST_SKIP() << why;
-  const std::uint64_t seed = draw_seed();
-  SCOPED_TRACE("TORII_TEST_SEED=" + std::to_string(seed));
+void play(const std::string& name, int engines, const NamedScenario& scenario, std::uint64_t seed) {
   run_ranks_as_threads(3, [&](Bootstrap& bootstrap) {
     const auto opened = open_transport(name, bootstrap, engines);
     Stage stage(opened->transport(), opened->arena(), seed);
@@ -47,6 +36,15 @@ TEST_P(Transports, Plays) {
     stage.meet();
     gather_values(bootstrap, 0);  // mappings of threads stay until all are done
   });
+}
+
+TEST_P(Transports, Plays) {
+  const auto& [name, engines, scenario] = GetParam();
+  if (const std::string why = obstacle(name); !why.empty()) GTEST_SKIP() << why;
+  for (const Seed& seed : seeds_of("fabric_transports/" + scenario.name, 1)) {
+    SCOPED_TRACE(seed);
+    play(name, engines, scenario, seed.value);
+  }
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -61,7 +59,7 @@ bool is_left_out(const std::string& name) {
   const bool is_variant = is_imposed(name) || name.find("puts") != std::string::npos ||
                           name.find("cma") != std::string::npos || name == "net" || name == "shm" ||
                           name == "ucx_posix";
-  return is_variant && std::getenv("TORII_TEST_FULL") == nullptr;
+  return is_variant && !is_full();
 #else
   (void)name;
   return false;
@@ -76,7 +74,7 @@ std::vector<Case> cases() {
     if (is_left_out(name)) continue;
     ++transports;
     std::vector<int> engines = is_imposed(name) || kIsSlow ? std::vector<int>{2} : std::vector<int>{1, 4};
-    if (std::getenv("TORII_TEST_FULL") != nullptr) engines = {1, 2, 3, 4};
+    if (is_full()) engines = {1, 2, 3, 4};
     for (const int count : engines) {
       for (const NamedScenario& scenario : scenarios()) {
         // With more engines there is more of all that a silent peer could use up.

@@ -16,6 +16,7 @@
 #include "runtime/execution/words.hpp"
 #include "tests/fabric/refusal.hpp"
 #include "tests/fabric/transports.hpp"
+#include "tests/support/test_run.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/ucx/devices.hpp"
 #include "transports/ucx/message.hpp"
@@ -53,9 +54,6 @@ TEST(Message, HeadersOutsideTheArenaAreNone) {
 }
 
 TEST(Message, SurvivesEveryHeaderAndCard) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937_64 random(seed);
   const std::string whole = write_card({42, 43, "address", "key"});
   const auto card = read_card(whole);
   ASSERT_TRUE(card);
@@ -63,22 +61,26 @@ TEST(Message, SurvivesEveryHeaderAndCard) {
   EXPECT_EQ(card->secret, 43u);
   EXPECT_EQ(card->address, "address");
   EXPECT_EQ(card->key, "key");
-  for (int i = 0; i < 100'000; ++i) {
-    const std::size_t arena_bytes = 64 * (random() % 100);
-    const Header header = {random() >> random() % 64, random() >> random() % 64, random()};
-    const std::size_t payload_bytes = random() >> random() % 64;
-    if (const auto read =
-            read_put(&header, random() % 8 == 0 ? random() % 64 : sizeof(header), payload_bytes, arena_bytes)) {
-      ASSERT_LE(read->signal_offset + 8, arena_bytes);
-      ASSERT_TRUE(payload_bytes == 0 ||
-                  (payload_bytes <= arena_bytes && read->target_offset <= arena_bytes - payload_bytes));
-    }
-    std::string bent = whole.substr(0, random() % (whole.size() + 1));
-    for (int change = 0; change < 3 && !bent.empty(); ++change)
-      bent[random() % bent.size()] = static_cast<char>(random());
-    if (const auto read = read_card(bent)) {
-      ASSERT_EQ(24 + read->address.size() + read->key.size(), bent.size());
-      ASSERT_FALSE(read->address.empty());
+  for (const tests::Seed& seed : tests::seeds_of("fabric_ucx", 1)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    for (int i = 0; i < 100'000; ++i) {
+      const std::size_t arena_bytes = 64 * (random() % 100);
+      const Header header = {random() >> random() % 64, random() >> random() % 64, random()};
+      const std::size_t payload_bytes = random() >> random() % 64;
+      if (const auto read =
+              read_put(&header, random() % 8 == 0 ? random() % 64 : sizeof(header), payload_bytes, arena_bytes)) {
+        ASSERT_LE(read->signal_offset + 8, arena_bytes);
+        ASSERT_TRUE(payload_bytes == 0 ||
+                    (payload_bytes <= arena_bytes && read->target_offset <= arena_bytes - payload_bytes));
+      }
+      std::string bent = whole.substr(0, random() % (whole.size() + 1));
+      for (int change = 0; change < 3 && !bent.empty(); ++change)
+        bent[random() % bent.size()] = static_cast<char>(random());
+      if (const auto read = read_card(bent)) {
+        ASSERT_EQ(24 + read->address.size() + read->key.size(), bent.size());
+        ASSERT_FALSE(read->address.empty());
+      }
     }
   }
 }

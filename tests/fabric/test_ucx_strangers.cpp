@@ -14,6 +14,7 @@
 
 #include "runtime/execution/words.hpp"
 #include "tests/fabric/strangers.hpp"
+#include "tests/support/test_run.hpp"
 #include "transports/ucx/api.hpp"
 #include "transports/ucx/message.hpp"
 
@@ -23,9 +24,9 @@ namespace {
 using ucx::Owner;
 
 /// A worker of a process that is no rank, connected to an engine.
-class Stranger {
+class UcxStranger {
  public:
-  explicit Stranger(const std::string& address) {
+  explicit UcxStranger(const std::string& address) {
     ucp_config_t* config = nullptr;
     must(ucp_config_read(nullptr, nullptr, &config));
     must(ucp_config_modify(config, "TLS", "tcp"));
@@ -48,7 +49,7 @@ class Stranger {
     must(ucp_ep_create(worker, &to, &victim_));
   }
   /// UCX 1.13 ends the process when a worker goes while messages are under way.
-  ~Stranger() {
+  ~UcxStranger() {
     look(50);
     for (const ucs_status_ptr_t request : under_way_) {
       for (int time = 0; time < 500 && ucp_request_check_status(request) == UCS_INPROGRESS; ++time) look(1);
@@ -61,8 +62,8 @@ class Stranger {
       return;
     }
   }
-  Stranger(const Stranger&) = delete;
-  Stranger& operator=(const Stranger&) = delete;
+  UcxStranger(const UcxStranger&) = delete;
+  UcxStranger& operator=(const UcxStranger&) = delete;
 
   /// Sends an active message, and gives it time to arrive. Whether it completes does not matter.
   void send(unsigned id, const void* header, std::size_t header_bytes, std::size_t bytes, bool by_rendezvous) {
@@ -109,49 +110,56 @@ using Words = std::array<std::uint64_t, 4>;
 constexpr std::size_t kWithoutSecret = 3 * sizeof(std::uint64_t);
 
 TEST(UcxStrangers, WithoutTheSecretWriteNothing) {
-  const std::uint64_t dropped = attack_job("ucx_tcp", [](const Exposed& exposed) {
-    std::mt19937_64 random(std::random_device{}());
-    const std::set<std::string> engines = addresses(exposed);
-    EXPECT_EQ(engines.size(), 2u);
-    for (const std::string& engine : engines) {
-      Stranger one(engine);
-      for (const std::uint64_t secret : {std::uint64_t{0}, std::uint64_t{1}, random()}) {
-        const Words words = {kCanary + kLineBytes, kCanary, 42, secret};
-        for (const std::size_t header_bytes : {kWithoutSecret, sizeof(words)}) {
-          for (const unsigned id : {ucx::kPut, ucx::kPiece}) {
-            one.send(id, words.data(), header_bytes, 0, false);
-            one.send(id, words.data(), header_bytes, 1000, false);
-            one.send(id, words.data(), header_bytes, 500'000, true);
+  for (const Seed& seed : seeds_of("fabric_ucx_strangers/writes", 1)) {
+    const std::uint64_t dropped = attack_job("ucx_tcp", seed, [&](const Exposed& exposed) {
+      std::mt19937_64 random(seed.value);
+      const std::set<std::string> engines = addresses(exposed);
+      EXPECT_EQ(engines.size(), 2u);
+      for (const std::string& engine : engines) {
+        UcxStranger one(engine);
+        for (const std::uint64_t secret : {std::uint64_t{0}, std::uint64_t{1}, random()}) {
+          const Words words = {kCanary + kLineBytes, kCanary, 42, secret};
+          for (const std::size_t header_bytes : {kWithoutSecret, sizeof(words)}) {
+            for (const unsigned id : {ucx::kPut, ucx::kPiece}) {
+              one.send(id, words.data(), header_bytes, 0, false);
+              one.send(id, words.data(), header_bytes, 1000, false);
+              one.send(id, words.data(), header_bytes, 500'000, true);
+            }
           }
         }
       }
-    }
-  });
-  EXPECT_GE(dropped, 30u);
+    });
+    EXPECT_GE(dropped, 30u);
+  }
 }
 
 TEST(UcxStrangers, MessagesThatNoRankSendsEndNothing) {
-  const std::uint64_t dropped = attack_job("ucx_tcp", [](const Exposed& exposed) {
-    std::mt19937_64 random(std::random_device{}());
-    for (const std::string& engine : addresses(exposed)) {
-      Stranger one(engine);
-      for (int time = 0; time < 100; ++time) {
-        // Ranks that ask, answer or leave; offsets outside the arena; headers cut off.
-        Words words = {random() >> random() % 64, random() >> random() % 64, random() % 4, random() >> random() % 64};
-        const std::size_t header_bytes = random() % 2 == 0 ? sizeof(words) : random() % sizeof(words);
-        // UCX 1.13 reads past its table of handlers when a rendezvous names a number behind the last one.
-        const auto id = static_cast<unsigned>(random() % 10);
-        one.send(id, words.data(), header_bytes, random() % 3000, id < ucx::kHandlers && random() % 8 == 0);
+  for (const Seed& seed : seeds_of("fabric_ucx_strangers/messages", 1)) {
+    const std::uint64_t dropped = attack_job("ucx_tcp", seed, [&](const Exposed& exposed) {
+      std::mt19937_64 random(seed.value);
+      for (const std::string& engine : addresses(exposed)) {
+        UcxStranger one(engine);
+        for (int time = 0; time < 100; ++time) {
+          // Ranks that ask, answer or leave; offsets outside the arena; headers cut off.
+          Words words = {random() >> random() % 64, random() >> random() % 64, random() % 4, random() >> random() % 64};
+          const std::size_t header_bytes = random() % 2 == 0 ? sizeof(words) : random() % sizeof(words);
+          // UCX 1.13 reads past its table of handlers when a rendezvous names a number behind the last one.
+          const auto id = static_cast<unsigned>(random() % 10);
+          one.send(id, words.data(), header_bytes, random() % 3000, id < ucx::kHandlers && random() % 8 == 0);
+        }
       }
-    }
-  });
-  EXPECT_GE(dropped, 50u);
+    });
+    EXPECT_GE(dropped, 50u);
+  }
 }
 
 TEST(UcxStrangers, GarbageOnThePortChangesNothing) {
-  (void)attack_job("ucx_tcp", [](const Exposed& exposed) {
-    for (const int port : exposed.ports) send_garbage(port, std::random_device{}());
-  });
+  for (const Seed& seed : seeds_of("fabric_ucx_strangers/garbage", 1)) {
+    (void)attack_job("ucx_tcp", seed, [&](const Exposed& exposed) {
+      std::uint64_t next = seed.value;
+      for (const int port : exposed.ports) send_garbage(port, next++);
+    });
+  }
 }
 
 }  // namespace

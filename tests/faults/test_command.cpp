@@ -12,19 +12,19 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
 namespace {
 
 Outcome faults(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {std::string(TORII_TEST_BIN_DIR) + "/torii-sim", "faults"});
+  arguments.insert(arguments.begin(), {bin_dir() + "/torii-sim", "faults"});
   return run(arguments);
 }
 
 Outcome find_planted(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(),
-                   std::filesystem::path(TORII_TEST_SOURCE_DIR) / "tests" / "faults" / "find_planted");
+  arguments.insert(arguments.begin(), std::filesystem::path(source_dir()) / "tests" / "faults" / "find_planted");
   return run(arguments);
 }
 
@@ -136,7 +136,7 @@ TEST(FindPlanted, SaysHowItIsCalledAndWhatItDoesNotKnow) {
 }
 
 TEST(FindPlanted, EveryFaultFitsTheSources) {
-  const std::filesystem::path sources(TORII_TEST_SOURCE_DIR);
+  const std::filesystem::path sources(source_dir());
   int faults = 0;
   for (const auto& file : std::filesystem::directory_iterator(sources / "tests" / "faults" / "planted")) {
     const Outcome outcome = run({"patch", "-d", sources, "-p1", "--dry-run", "-i", file.path()});

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/base/status.hpp"
+#include "tests/support/test_run.hpp"
 #include "tools/torii-sim/faults/absences.hpp"
 #include "tools/torii-sim/faults/campaign.hpp"
 #include "tools/torii-sim/faults/heap.hpp"
@@ -22,19 +22,23 @@ namespace torii::faults {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t kHistories = 1000;
+constexpr std::uint64_t kHistories = 600;
 #else
-constexpr std::uint64_t kHistories = 10'000;
+constexpr std::uint64_t kHistories = 4000;
 #endif
+/// Those of the seeds 1, 2 and so on, which have every kind of fault and phase. The others are new in each run.
+constexpr std::uint64_t kFixedHistories = kHistories / 4;
 
-TEST(Faults, EveryHistoryEndsWithTheRightBitsOrACause) {
+constexpr const char* kName = "faults_test";
+
+Tally run_histories(std::uint64_t first, std::uint64_t last) {
   Campaign campaign;
-  campaign.first = 1;
-  campaign.last = kHistories;
-  if (std::getenv("TORII_TEST_FULL") != nullptr) campaign.last *= 100;
-  const Tally tally = run(campaign, [](const Tally&) {});
+  campaign.first = first;
+  campaign.last = last;
+  Tally tally = run(campaign, [](const Tally&) {});
   for (const Failure& failure : tally.failures) {
-    ADD_FAILURE() << "torii-sim faults --replay " << failure.seed << "\n" << failure.text;
+    ADD_FAILURE() << tests::Seed{kName, failure.seed} << "\ntorii-sim faults --replay " << failure.seed << "\n"
+                  << failure.text;
   }
   for (const NamedCount& one : kCounts) {
     std::printf("%s: %llu\n", one.name, static_cast<unsigned long long>(tally.counts.*one.count));
@@ -44,7 +48,22 @@ TEST(Faults, EveryHistoryEndsWithTheRightBitsOrACause) {
   for (const auto& [phase, count] : tally.deaths) {
     std::printf("deaths while %s: %llu\n", phase.c_str(), static_cast<unsigned long long>(count));
   }
-  // Every kind of fault and every phase of a team's life has been there.
+  return tally;
+}
+
+TEST(Faults, EveryHistoryEndsWithTheRightBitsOrACause) {
+  // Those that failed once, or the one that is replayed.
+  for (const tests::Seed& seed : tests::seeds_of(kName, 0)) run_histories(seed.value, seed.value);
+  if (tests::is_replay()) return;
+  const std::uint64_t count = kHistories * (tests::is_full() ? 100 : 1) - kFixedHistories;
+  const std::uint64_t first = kFixedHistories + tests::first_seed(count);
+  run_histories(first, first + count - 1);
+}
+
+/// Every kind of fault and every phase of a team's life has been there.
+TEST(Faults, FixedHistoriesHaveEveryFaultAndPhase) {
+  if (tests::is_replay()) GTEST_SKIP() << "one history is replayed";
+  const Tally tally = run_histories(1, kFixedHistories);
   for (const char* const kind : {"dies", "stops", "loses engine", "loses, unnoticed, engine", "lacks memory"}) {
     EXPECT_NE(tally.faults.count(kind), 0U) << kind;
   }
@@ -90,13 +109,14 @@ TEST(Faults, AVectorThatIsWrittenAfterItsCallIsSeen) {
 }
 
 TEST(Faults, SameSeedSameHistory) {
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-    const History history = draw_history(seed);
+  for (const tests::Seed& seed : tests::seeds_of("faults_test/replays", 30)) {
+    SCOPED_TRACE(seed);
+    const History history = draw_history(seed.value);
     const Replay first = replay(history);
     const Replay again = replay(history);
-    EXPECT_NE(first.digest, 0U) << "seed " << seed << "\n" << first.failure;
-    EXPECT_EQ(first.digest, again.digest) << "seed " << seed;
-    EXPECT_EQ(first.failure, again.failure) << "seed " << seed;
+    EXPECT_NE(first.digest, 0U) << first.failure;
+    EXPECT_EQ(first.digest, again.digest);
+    EXPECT_EQ(first.failure, again.failure);
   }
 }
 

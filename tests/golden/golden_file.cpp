@@ -9,6 +9,8 @@
 #include <map>
 #include <sstream>
 
+#include "tests/support/places.hpp"
+
 namespace torii::golden {
 namespace {
 
@@ -73,7 +75,7 @@ std::vector<std::string> differences(const std::string& name, const Lines& asked
   return all;
 }
 
-std::filesystem::path folder() { return std::filesystem::path(TORII_TEST_SOURCE_DIR) / "tests" / "golden"; }
+std::filesystem::path folder() { return std::filesystem::path(tests::source_dir()) / "tests" / "golden"; }
 
 bool is_writing() {
   static const bool writing = [] {

@@ -2,6 +2,7 @@
 // A golden file: lines "key = value" in a fixed order, compared with what the library computes now.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>

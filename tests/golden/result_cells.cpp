@@ -27,7 +27,7 @@ constexpr Type kTypes[] = {Type::f32, Type::f16, Type::i64};
 
 using Vector = std::vector<std::byte>;
 
-struct Cell {
+struct ResultCell {
   PlanRequest request;
   Type type = Type::f32;
   std::size_t elements = 1;  ///< the key's number; a vector of blocks has as many or a few more
@@ -62,7 +62,7 @@ const Vector& operand_of(Type type, int rank) {
 }
 
 /// The part of `result` that the collective defines on `rank`. `result` has room for the whole vector.
-std::span<const std::byte> promised(const Cell& cell, std::size_t rank, std::span<const std::byte> result) {
+std::span<const std::byte> promised(const ResultCell& cell, std::size_t rank, std::span<const std::byte> result) {
   const Collective collective = cell.request.collective;
   const bool is_root = static_cast<int>(rank) == cell.request.root;
   if (collective == Collective::reduce && !is_root) return {};
@@ -72,7 +72,7 @@ std::span<const std::byte> promised(const Cell& cell, std::size_t rank, std::spa
   return result.first(cell.total_bytes());
 }
 
-std::uint64_t digest_of_rank(const Cell& cell, std::size_t rank, const Vector& result) {
+std::uint64_t digest_of_rank(const ResultCell& cell, std::size_t rank, const Vector& result) {
   const std::span<const std::byte> part = promised(cell, rank, result);
   return XXH3_64bits(part.data(), part.size());
 }
@@ -87,12 +87,12 @@ std::string digest_of_ranks(const std::vector<std::uint64_t>& digests) {
 struct TeamCells {
   const Algorithm* algorithm = nullptr;
   Determinism determinism = Determinism::run;
-  std::vector<Cell> cells = {};
+  std::vector<ResultCell> cells = {};
   std::vector<std::vector<std::uint64_t>> digests = {};  ///< over shared memory, by cell and rank
 };
 
 /// One rank's call through the public interface. The result has room for the whole vector.
-std::uint64_t run_call(torii_team* team, const Cell& cell) {
+std::uint64_t run_call(torii_team* team, const ResultCell& cell) {
   const auto rank = static_cast<std::size_t>(torii_team_rank(team));
   const Collective collective = cell.request.collective;
   const std::byte* input = operand_of(cell.type, static_cast<int>(rank)).data();
@@ -140,7 +140,7 @@ void run_over_shared_memory(int ranks, std::vector<TeamCells>& teams) {
 }
 
 /// The simulator uses the plain reference kernels, other segments, and random delays; bits depend on none of these.
-std::string in_simulator(const Algorithm& algorithm, const Cell& cell) {
+std::string in_simulator(const Algorithm& algorithm, const ResultCell& cell) {
   simulated::Call call;
   call.request = cell.request;
   call.plans = plan_all(algorithm, cell.request);
@@ -169,15 +169,15 @@ bool is_asked(Collective collective, Type type, std::size_t elements) {
   return collective == Collective::allreduce || type == Type::f32 || elements != kElements[2];
 }
 
-std::vector<Cell> cells_of(const Algorithm& algorithm, const NamedShape& shape, Determinism determinism) {
-  std::vector<Cell> cells;
+std::vector<ResultCell> cells_of(const Algorithm& algorithm, const NamedShape& shape, Determinism determinism) {
+  std::vector<ResultCell> cells;
   for (const Collective collective :
        {Collective::reduce, Collective::allreduce, Collective::reduce_scatter, Collective::scan, Collective::exscan,
         Collective::broadcast, Collective::all_gather, Collective::alltoall}) {
     for (const Type type : kTypes) {
       for (const std::size_t elements : kElements) {
         if (!is_asked(collective, type, elements)) continue;
-        Cell cell;
+        ResultCell cell;
         cell.request.collective = collective;
         cell.request.topology = shape.topology;
         cell.request.root = has_root(collective) ? shape.topology.ranks() - 1 : 0;
@@ -193,7 +193,7 @@ std::vector<Cell> cells_of(const Algorithm& algorithm, const NamedShape& shape, 
   return cells;
 }
 
-std::string key_of(const NamedShape& shape, const TeamCells& calls, const Cell& cell) {
+std::string key_of(const NamedShape& shape, const TeamCells& calls, const ResultCell& cell) {
   return std::string(calls.algorithm->name) + " " + shape.name + " " + std::string(name(calls.determinism)) + " " +
          std::string(name(cell.request.collective)) + " " + std::string(name(cell.type)) + " " +
          std::to_string(cell.elements);
@@ -203,7 +203,7 @@ void append_shape(const NamedShape& shape, Lines& lines) {
   std::vector<TeamCells> teams;
   for (const Algorithm& algorithm : catalogue()) {
     for (const Determinism determinism : {Determinism::run, Determinism::canonical}) {
-      std::vector<Cell> cells = cells_of(algorithm, shape, determinism);
+      std::vector<ResultCell> cells = cells_of(algorithm, shape, determinism);
       if (!cells.empty()) teams.push_back({&algorithm, determinism, std::move(cells)});
     }
   }

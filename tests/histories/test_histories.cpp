@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random histories of teams. Every call of every rank ends in time, with the right result or the same cause; a call
-// that returns ok is never one that paired with another call of its peers. TORII_TEST_SEED=n plays the history of that
-// seed alone.
+// that returns ok is never one that paired with another call of its peers.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -10,6 +9,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 #include "tests/histories/player.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -18,23 +18,15 @@ struct Group {
   const char* name;
   int ranks;
   const char* settings;
-  int histories;
+  std::uint64_t histories;
   std::size_t parts_most;
   bool causes_agree;
-  std::vector<std::uint64_t> found = {};  ///< seeds that once failed, beyond the short run
 };
 
-std::vector<std::uint64_t> seeds_of(const Group& group) {
-  if (const char* const only = std::getenv("TORII_TEST_SEED"); only != nullptr) {
-    return {std::strtoull(only, nullptr, 10)};
-  }
-  const int factor = std::getenv("TORII_TEST_FULL") != nullptr ? 100 : 1;
-  std::vector<std::uint64_t> seeds;
-  for (int i = 0; i < group.histories * factor; ++i) {
-    seeds.push_back(static_cast<std::uint64_t>(group.ranks) * 1'000'000 + static_cast<std::uint64_t>(i));
-  }
-  seeds.insert(seeds.end(), group.found.begin(), group.found.end());
-  return seeds;
+/// A seed means a history of its group: on other ranks it would be another one.
+std::vector<Seed> history_seeds(const Group& group) {
+  const std::string nodes = group.parts_most == 0 ? "several_nodes/" : "one_node/";
+  return seeds_of("test_histories/" + nodes + group.name, group.histories * (is_full() ? 100 : 1));
 }
 
 class Histories : public ::testing::TestWithParam<Group> {};
@@ -48,9 +40,8 @@ TEST_P(Histories, EndWithTheRightResultOrTheSameCause) {
   faults::Job job;
   job.ranks = group.ranks;
   for (int rank = 0; rank < group.ranks; ++rank) job.nodes.push_back(group.parts_most == 0 ? rank : 0);
-  for (const std::uint64_t seed : seeds_of(group)) {
-    histories.push_back(faults::draw_calls(seed, job, group.parts_most));
-  }
+  const std::vector<Seed> seeds = history_seeds(group);
+  for (const Seed& seed : seeds) histories.push_back(faults::draw_calls(seed.value, job, group.parts_most));
   std::vector<std::unique_ptr<Stage>> stages;
   for (const History& history : histories) {
     stages.push_back(std::make_unique<Stage>(history));
@@ -58,8 +49,9 @@ TEST_P(Histories, EndWithTheRightResultOrTheSameCause) {
   }
   const std::string settings = std::string("ARENA=8G\nTIMEOUT=20\n") + group.settings;
   run_as_threads({group.ranks, settings, "", "", "", 0}, [&](torii_context* context, torii_team* team) {
-    for (const auto& stage : stages) {
-      Player(*stage, context, team).play();
+    for (std::size_t i = 0; i < seeds.size(); ++i) {
+      SCOPED_TRACE(seeds[i]);
+      Player(*stages[i], context, team).play();
       if (::testing::Test::HasFailure()) return;
     }
   });
@@ -71,8 +63,7 @@ const Group kShared[] = {{"2", 2, "", 50, 2, true},
                          {"5_sleep", 5, "WAIT=sleep", 50, 2, true}};
 // Between nodes a rank that differs in one team and waits there is not heard by members that wait in another team, so
 // the other team may reach its deadline too. Hence there is one team.
-// 3004162: two ranks waited for sends, and told nobody of the operation that they had prepared before.
-const Group kNodes[] = {{"3", 3, "TRANSPORT=libfabric\nENGINES=2", 50, 0, false, {3'004'162}}};
+const Group kNodes[] = {{"3", 3, "TRANSPORT=libfabric\nENGINES=2", 50, 0, false}};
 
 std::string name_of(const ::testing::TestParamInfo<Group>& info) { return info.param.name; }
 INSTANTIATE_TEST_SUITE_P(OneNode, Histories, ::testing::ValuesIn(kShared), name_of);

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/places.hpp"
 #include "tools/torii-lab/cage.hpp"
 
 namespace torii::tests {
@@ -42,7 +43,7 @@ void Lab::TearDown() {
 }
 
 Words Lab::command(const Words& network, const Words& program) {
-  Words words{std::string(TORII_TEST_BIN_DIR) + "/torii-lab"};
+  Words words{bin_dir() + "/torii-lab"};
   words.insert(words.end(), network.begin(), network.end());
   words.insert(words.end(), {"--timeout", "25", "--"});
   words.insert(words.end(), program.begin(), program.end());

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tests/lab/lab_run.hpp"
+#include "tests/support/places.hpp"
 
 namespace torii::tests {
 namespace {
@@ -15,7 +16,7 @@ constexpr double kBytes = 1e6;
 
 /// Sends `bytes` from one node to an address of another, and gives the report.
 Words probe(int from, int to, const std::string& address, double bytes) {
-  return {TORII_TEST_LAB_PROBE, std::to_string(from), std::to_string(to), address,
+  return {helper("lab_probe"), std::to_string(from), std::to_string(to), address,
           std::to_string(static_cast<long long>(bytes))};
 }
 
@@ -32,7 +33,7 @@ TEST_F(Lab, RanksOfEveryNodeJoin) {
                                Words{"rails", "3", "--rate", "500"}}) {
     const std::size_t ranks = network[0] == "torus" ? 9 : network[0] == "mesh" ? 6 : 2;
     std::string output;
-    const auto json = report(network, {TORII_TEST_JOIN_RANK, "gather"}, &output);
+    const auto json = report(network, {helper("join_rank"), "gather"}, &output);
     EXPECT_EQ(json["nodes"], ranks);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       EXPECT_TRUE(holds(output, "rank " + std::to_string(rank) + ": gathered " + std::to_string(ranks))) << output;

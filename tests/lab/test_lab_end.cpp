@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "tests/lab/lab_run.hpp"
+#include "tests/support/places.hpp"
 
 namespace torii::tests {
 namespace {
@@ -104,7 +105,7 @@ TEST_F(LabEnd, WhatRanksLeaveRunningIsEnded) {
 TEST_F(LabEnd, TwoLaboratoriesDoNotSeeEachOther) {
   Process first(script("exec sleep 2"));
   wait_until_begun();
-  const Outcome second = run(command({"torus", "2x2"}, {TORII_TEST_JOIN_RANK, "gather"}));
+  const Outcome second = run(command({"torus", "2x2"}, {helper("join_rank"), "gather"}));
   EXPECT_EQ(second.code, 0) << second.output;
   EXPECT_EQ(first.wait().code, 0);
 }
@@ -116,7 +117,7 @@ TEST_F(LabEnd, AProgramThatCannotBeStartedIsNamed) {
 }
 
 TEST(LabCommandLine, MistakesAreNamed) {
-  const std::string lab = std::string(TORII_TEST_BIN_DIR) + "/torii-lab";
+  const std::string lab = bin_dir() + "/torii-lab";
   struct Case {
     Words words;
     const char* says;
@@ -145,7 +146,7 @@ TEST(LabCommandLine, MistakesAreNamed) {
 }
 
 TEST(LabCommandLine, OthersThanRootAreToldWhy) {
-  const std::string lab = std::string(TORII_TEST_BIN_DIR) + "/torii-lab";
+  const std::string lab = bin_dir() + "/torii-lab";
   Words words{lab, "torus", "2", "--", "true"};
   if (geteuid() == 0) {
     // Where this folder is closed to others the program cannot even be started as somebody else.
@@ -169,16 +170,8 @@ TEST_F(LabEnd, InAPlainChrootTheReasonIsTold) {
       "    mkdir \"$1/root$each\"; mount --rbind \"$each\" \"$1/root$each\"; fi\n"
       "done\n"
       "exec chroot \"$1/root\" \"$2\" torus 2 -- true\n";
-  const Words words{"unshare",
-                    "-m",
-                    "--propagation",
-                    "unchanged",
-                    "sh",
-                    "-c",
-                    script,
-                    "sh",
-                    path("chroot"),
-                    std::string(TORII_TEST_BIN_DIR) + "/torii-lab"};
+  const Words words{"unshare", "-m",           "--propagation",         "unchanged", "sh", "-c", script,
+                    "sh",      path("chroot"), bin_dir() + "/torii-lab"};
   std::filesystem::create_directory(path("chroot"));
   const Outcome outcome = run(words);
   EXPECT_EQ(outcome.code, 3) << outcome.output;

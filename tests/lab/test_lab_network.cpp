@@ -10,6 +10,7 @@
 
 #include "runtime/topology/routing.hpp"
 #include "tests/lab/refusal.hpp"
+#include "tests/support/places.hpp"
 #include "tools/torii-lab/network.hpp"
 #include "tools/torii-lab/report.hpp"
 
@@ -180,7 +181,7 @@ std::string content(const std::filesystem::path& path) {
 TEST(LabReport, SavedPicturesShowTheSavedLoads) {
   int pictures = 0;
   for (const auto& file :
-       std::filesystem::directory_iterator(std::filesystem::path(TORII_TEST_SOURCE_DIR) / "perf" / "results")) {
+       std::filesystem::directory_iterator(std::filesystem::path(tests::source_dir()) / "perf" / "results")) {
     std::filesystem::path path = file.path();
     if (path.extension() != ".json" || path.string().find("-lab-") == std::string::npos) continue;
     const auto json = nlohmann::json::parse(content(path));

@@ -2,18 +2,19 @@
 // Engines over several cables between two hosts: each carries its share, whatever the order of names on either host,
 // and no more than its cable can; a cable that is cut ends the call on both hosts. Loads of a torus beside its plan.
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <regex>
 
 #include "tests/lab/lab_run.hpp"
+#include "tests/support/places.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
 
 TEST_F(Lab, EnginesGoOverRails) {
   const Words network{"rails", "3", "--rate", "400"};
-  const std::string program = std::string(TORII_TEST_BIN_DIR) + "/put_bandwidth";
+  const std::string program = bin_dir() + "/put_bandwidth";
   for (const int engines : {1, 3}) {
     std::string output;
     const auto json = report(network,
@@ -32,13 +33,10 @@ TEST_F(Lab, EnginesGoOverRails) {
   }
 }
 
-bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
-
 /// Broadcasts in segments of 16 KiB by which the engines share a stream.
 std::string sharing_broadcast(const std::string& bytes, const std::string& provider) {
-  return "export TORII_PROVIDER='" + provider +
-         "' TORII_SLOTS=32 TORII_WINDOW=32; exec " TORII_TEST_BIN_DIR "/broadcast_perf -b " + bytes + " -e " + bytes +
-         " -n 1 -w 1 --segment 16K --algorithm binomial --engines 4";
+  return "export TORII_PROVIDER='" + provider + "' TORII_SLOTS=32 TORII_WINDOW=32; exec " + bin_dir() +
+         "/broadcast_perf -b " + bytes + " -e " + bytes + " -n 1 -w 1 --segment 16K --algorithm binomial --engines 4";
 }
 
 TEST_F(Lab, ASlowRailGetsWhatItCanCarry) {
@@ -94,7 +92,7 @@ TEST_F(Lab, ARailThatIsCutIsLeftOutByTheSurvivors) {
       if (!is_full() && (rail == "rail2" || provider == "net")) continue;
       const std::string script = "[ $RANK = 0 ] && { sleep 2; ip link set " + rail +
                                  " down; } & export TORII_TIMEOUT=2 TORII_LOG=warn TORII_PROVIDER='" + provider +
-                                 "'; exec " TORII_TEST_FAILURE_RANK " break 9 5000000 200000";
+                                 "'; exec " + helper("failure_rank") + " break 9 5000000 200000";
       const Outcome outcome = run(command({"rails", "4", "--rate", "50"}, {"sh", "-c", script}));
       SCOPED_TRACE(rail + ", " + provider + "\n" + outcome.output);
       EXPECT_EQ(outcome.code, 0);
@@ -112,7 +110,7 @@ TEST_F(Lab, ARailThatIsCutIsLeftOutByTheSurvivors) {
 TEST_F(Lab, LinksCarryWhatThePlanSays) {
   if (!is_full()) GTEST_SKIP() << "takes seconds; test_lab_network has predictions without links";
   for (const std::string algorithm : {"bucket", "trinaryx3"}) {
-    const std::string program = std::string(TORII_TEST_BIN_DIR) + "/all_reduce_perf";
+    const std::string program = bin_dir() + "/all_reduce_perf";
     const auto json = report(
         {"torus", "3x3", "--rate", "100", "--plan", "allreduce:" + algorithm + ":1M"},
         {program, "-b", "1M", "-e", "1M", "-n", "1", "-w", "0", "--topology", "torus:3x3", "--algorithm", algorithm});

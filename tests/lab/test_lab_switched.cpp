@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sites behind long lines and trees of switches: as data, and for real.
-#include <cstdlib>
 #include <fstream>
 #include <regex>
 
 #include "runtime/topology/tree_topology.hpp"
 #include "tests/lab/lab_run.hpp"
 #include "tests/lab/refusal.hpp"
+#include "tests/support/places.hpp"
+#include "tests/support/test_run.hpp"
 #include "tools/torii-lab/switched.hpp"
 
 namespace torii::tests {
@@ -22,7 +23,7 @@ double number_after(const std::string& output, const std::string& words) {
 }
 
 Words probe(int from, int to, long long bytes) {
-  return {TORII_TEST_LAB_PROBE, std::to_string(from), std::to_string(to), "10.95.0." + std::to_string(to + 1),
+  return {helper("lab_probe"), std::to_string(from), std::to_string(to), "10.95.0." + std::to_string(to + 1),
           std::to_string(bytes)};
 }
 
@@ -125,7 +126,7 @@ TEST_F(Lab, LongLinesDelayAndWindowsBoundAStream) {
 
 TEST_F(Lab, SitesOfABackboneReachEachOther) {
   std::string output;
-  const auto json = report({"sites", "1+1+1", "--delay", "4"}, {TORII_TEST_JOIN_RANK, "gather"}, &output);
+  const auto json = report({"sites", "1+1+1", "--delay", "4"}, {helper("join_rank"), "gather"}, &output);
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_TRUE(holds(output, "rank " + std::to_string(rank) + ": gathered 3")) << output;
   }
@@ -133,13 +134,12 @@ TEST_F(Lab, SitesOfABackboneReachEachOther) {
 
 /// A stream breaks in mid-operation: what comes afterwards is right, or all ranks say so in time.
 TEST_F(Lab, ALostStreamBetweenSitesIsNoticed) {
-  if (std::getenv("TORII_TEST_FULL") == nullptr)
-    GTEST_SKIP() << "only with TORII_TEST_FULL; test_node_failures is short";
+  if (!is_full()) GTEST_SKIP() << "only with TORII_TEST_FULL; test_node_failures is short";
   for (int round = 0; round < 12; ++round) {
     std::string output;
     (void)report({"sites", "2+2", "--capacity", "100", "--window", "64K"},
-                 {"env", "TORII_ENGINES=1", "TORII_TIMEOUT=5", TORII_TEST_FAILURE_RANK, "cut",
-                  std::to_string(round % 4), std::to_string(400'000 + 31'000 * round), "200000"},
+                 {"env", "TORII_ENGINES=1", "TORII_TIMEOUT=5", helper("failure_rank"), "cut", std::to_string(round % 4),
+                  std::to_string(400'000 + 31'000 * round), "200000"},
                  &output);
     const auto count = [&](const char* text) {
       const std::regex line(text);
@@ -153,8 +153,8 @@ TEST_F(Lab, ALostStreamBetweenSitesIsNoticed) {
 
 /// The tree and the rates that torii-info finds are those that were made; auto then takes lanes.
 TEST_F(Lab, MeasureFindsTheSites) {
-  if (std::getenv("TORII_TEST_FULL") == nullptr) GTEST_SKIP() << "only with TORII_TEST_FULL; it takes 20 s and more";
-  const std::string torii_info = std::string(TORII_TEST_BIN_DIR) + "/torii-info";
+  if (!is_full()) GTEST_SKIP() << "only with TORII_TEST_FULL; it takes 20 s and more";
+  const std::string torii_info = bin_dir() + "/torii-info";
   const Words network{"sites", "2+2", "--capacity", "30", "--window", "64K"};
   (void)report(network,
                {"env", "TORII_ENGINES=1", torii_info, "measure", "--tree", path("tree"), "--tune", path("tune")});

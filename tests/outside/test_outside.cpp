@@ -2,6 +2,7 @@
 // The algorithm of line.cpp is in no list but its own: it is proved, drawn, simulated, run, listed and forced by name.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -11,12 +12,16 @@
 #include "collectives/selection/catalogue.hpp"
 #include "collectives/selection/selection.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
 namespace {
 
 using nlohmann::json;
+
+/// Copies of programs and of the library with the list of this test.
+std::string outside_dir() { return std::filesystem::path(build_dir()) / "tests/outside/programs"; }
 
 /// The last names of the list, the last one being that of line.cpp, with this between them.
 std::string last_names(const char* between) {
@@ -25,7 +30,7 @@ std::string last_names(const char* between) {
 
 Outcome copied(const std::string& program, std::vector<std::string> arguments,
                const std::vector<std::string>& environment = {}) {
-  arguments.insert(arguments.begin(), OUTSIDE_DIR "/" + program);
+  arguments.insert(arguments.begin(), outside_dir() + "/" + program);
   return torii::tests::run(arguments, environment);
 }
 
@@ -127,8 +132,8 @@ TEST(Outside, TheSimulatorRunsTheAlgorithm) {
 #ifdef OUTSIDE_PERF
 /// The library comes before the one that the program was linked with.
 Outcome preloaded(const std::string& program, std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), std::string(TORII_TEST_BIN_DIR) + "/" + program);
-  return torii::tests::run(arguments, {"LD_PRELOAD=" OUTSIDE_DIR "/libtorii.so"});
+  arguments.insert(arguments.begin(), bin_dir() + "/" + program);
+  return torii::tests::run(arguments, {"LD_PRELOAD=" + outside_dir() + "/libtorii.so"});
 }
 
 TEST(Outside, PerfBinariesRunTheAlgorithm) {

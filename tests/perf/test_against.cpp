@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "tests/support/folder_test.hpp"
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
 namespace {
 
 namespace fs = std::filesystem;
-const std::string kBin = TORII_TEST_BIN_DIR;
-const std::string kScript = (fs::path(TORII_TEST_SOURCE_DIR) / "perf" / "against").string();
-const std::string kDev = (fs::path(TORII_TEST_SOURCE_DIR) / "dev").string();
+const std::string kScript = (fs::path(source_dir()) / "perf" / "against").string();
+const std::string kDev = (fs::path(source_dir()) / "dev").string();
 
 class AgainstTest : public FolderTest {
  protected:
@@ -49,7 +49,7 @@ TEST_F(AgainstTest, ReportPairsRoundsAndPrintsTheWorstFirst) {
     text += line("new", round, 8, old_us * mixed[round]) + line("old", round, 8, old_us);
     text += line("old", round, 1024, old_us) + line("new", round, 1024, old_us * slower[round]);
   }
-  const Outcome outcome = run({kBin + "/against_report", write("a.json", text)});
+  const Outcome outcome = run({bin_dir() + "/against_report", write("a.json", text)});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   const size_t worst = outcome.output.find("   1K "), other = outcome.output.find("    8 ");
   ASSERT_NE(worst, std::string::npos) << outcome.output;
@@ -72,18 +72,18 @@ TEST_F(AgainstTest, ReportTakesMpisTimesAndSaysWhatIsWrong) {
   json["side"] = "new";
   json["mpi_us"] = 2.0;
   text += json.dump() + "\n";
-  const Outcome mpi = run({kBin + "/against_report", write("m.json", text)});
+  const Outcome mpi = run({bin_dir() + "/against_report", write("m.json", text)});
   EXPECT_EQ(mpi.code, 0) << mpi.output;
   EXPECT_TRUE(holds(mpi.output, "       4.00        2.00    0.500")) << mpi.output;
 
   const Outcome wrong =
-      run({kBin + "/against_report", write("w.json", line("old", 1, 8, 1) + line("new", 1, 8, 1, 3))});
+      run({bin_dir() + "/against_report", write("w.json", line("old", 1, 8, 1) + line("new", 1, 8, 1, 3))});
   EXPECT_EQ(wrong.code, 1) << wrong.output;
   EXPECT_TRUE(holds(wrong.output, "WRONG data: 3 elements")) << wrong.output;
-  const Outcome alone = run({kBin + "/against_report", write("o.json", line("old", 1, 8, 1))});
+  const Outcome alone = run({bin_dir() + "/against_report", write("o.json", line("old", 1, 8, 1))});
   EXPECT_EQ(alone.code, 2) << alone.output;
   EXPECT_TRUE(holds(alone.output, "no cell with times of both sides")) << alone.output;
-  const Outcome side = run({kBin + "/against_report", write("s.json", line("young", 1, 8, 1))});
+  const Outcome side = run({bin_dir() + "/against_report", write("s.json", line("young", 1, 8, 1))});
   EXPECT_EQ(side.code, 2) << side.output;
   EXPECT_TRUE(holds(side.output, "s.json:1: side 'young' is neither old nor new")) << side.output;
 }
@@ -97,19 +97,19 @@ TEST_F(AgainstTest, ScriptRefusesWhatItDoesNotKnow) {
   };
   refuses({kScript, "--fast"}, 2, "'--fast'");
   refuses({kScript, "--old"}, 2, "--old needs a value");
-  refuses({kScript, "--old", kBin, "--repeats", "0"}, 2, "--repeats '0'");
-  refuses({kScript, "--old", kBin, "--ranks", "2,3"}, 2, "--ranks '3' is unknown: use a list of 2,4,8");
-  refuses({kScript, "--old", kBin, "--collectives", "allreduce"}, 2, "--collectives 'allreduce'");
-  refuses({kScript, "--old", kBin, "--places", ","}, 2, "--places is empty");
-  refuses({kScript, "--new", kBin}, 2, "--old DIR is missing");
-  refuses({kScript, "--old", folder_.string(), "--new", kBin}, 3, "no programs in '" + folder_.string() + "'");
-  refuses({kScript, "--old", kBin, "--new", kBin, "--json", none}, 2, "'" + none + "'");
+  refuses({kScript, "--old", bin_dir(), "--repeats", "0"}, 2, "--repeats '0'");
+  refuses({kScript, "--old", bin_dir(), "--ranks", "2,3"}, 2, "--ranks '3' is unknown: use a list of 2,4,8");
+  refuses({kScript, "--old", bin_dir(), "--collectives", "allreduce"}, 2, "--collectives 'allreduce'");
+  refuses({kScript, "--old", bin_dir(), "--places", ","}, 2, "--places is empty");
+  refuses({kScript, "--new", bin_dir()}, 2, "--old DIR is missing");
+  refuses({kScript, "--old", folder_.string(), "--new", bin_dir()}, 3, "no programs in '" + folder_.string() + "'");
+  refuses({kScript, "--old", bin_dir(), "--new", bin_dir(), "--json", none}, 2, "'" + none + "'");
   refuses({kDev, "against"}, 2, "a commit is missing");
   EXPECT_EQ(run({kScript, "--help"}).code, 0);
 }
 
 TEST_F(AgainstTest, DevRefusesBeforeItBuilds) {
-  if (!fs::exists(fs::path(TORII_TEST_SOURCE_DIR) / ".git") || run({"which", "git"}).code != 0) {
+  if (!fs::exists(fs::path(source_dir()) / ".git") || run({"which", "git"}).code != 0) {
     GTEST_SKIP() << "the sources are no git repository, or git is missing";
   }
   const Outcome unknown = run({kDev, "against", "no-such-commit"});
@@ -122,9 +122,10 @@ TEST_F(AgainstTest, DevRefusesBeforeItBuilds) {
 
 TEST_F(AgainstTest, OneBuildAgainstItself) {
   const std::string json = (folder_ / "self.json").string();
-  const Outcome outcome = Process({kScript, "--old", kBin, "--new", kBin, "--quick", "--places", "node", "--ranks", "2",
-                                   "--collectives", "all_reduce,barrier", "--repeats", "2", "--json", json})
-                              .wait(100);
+  const Outcome outcome =
+      Process({kScript, "--old", bin_dir(), "--new", bin_dir(), "--quick", "--places", "node", "--ranks", "2",
+               "--collectives", "all_reduce,barrier", "--repeats", "2", "--json", json})
+          .wait(100);
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   // 6 sizes on two kinds of memory and the barrier, each in two timings.
   EXPECT_TRUE(holds(outcome.output, ": all (26 cells")) << outcome.output;
@@ -145,8 +146,8 @@ TEST_F(AgainstTest, WhatIsMissingIsLeftOutOnce) {
   fs::create_directory(bare);
   std::ofstream(bare / "torii-run") << "#!/bin/sh\nexit 1\n";
   fs::permissions(bare / "torii-run", fs::perms::owner_all);
-  const Outcome outcome = run({kScript, "--old", bare.string(), "--new", kBin, "--places", "node", "--ranks", "2,4",
-                               "--collectives", "scan", "--repeats", "2", "--json", path("l.json")});
+  const Outcome outcome = run({kScript, "--old", bare.string(), "--new", bin_dir(), "--places", "node", "--ranks",
+                               "2,4", "--collectives", "scan", "--repeats", "2", "--json", path("l.json")});
   EXPECT_EQ(outcome.code, 3) << outcome.output;
   const std::string told = "# left out: node: no scan_perf in " + bare.string();
   const size_t first = outcome.output.find(told);
@@ -164,7 +165,7 @@ TEST_F(AgainstTest, AFailedRunIsTold) {
     fs::permissions(broken / name, fs::perms::owner_all);
   }
   const Outcome outcome =
-      Process({kScript, "--old", broken.string(), "--new", kBin, "--quick", "--places", "node", "--ranks", "2",
+      Process({kScript, "--old", broken.string(), "--new", bin_dir(), "--quick", "--places", "node", "--ranks", "2",
                "--collectives", "all_reduce", "--repeats", "1", "--json", (folder_ / "f.json").string()})
           .wait(60);
   EXPECT_EQ(outcome.code, 1) << outcome.output;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/folder_test.hpp"
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
@@ -19,7 +20,6 @@ namespace {
 
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
-const std::string kBin = TORII_TEST_BIN_DIR;
 
 class CurvesTest : public FolderTest {
  protected:
@@ -32,9 +32,9 @@ class CurvesTest : public FolderTest {
 };
 
 TEST_F(CurvesTest, EveryCurveIsThereAndRight) {
-  const std::string script = (fs::path(TORII_TEST_SOURCE_DIR) / "perf" / "trinaryx3_curves").string();
+  const std::string script = (fs::path(source_dir()) / "perf" / "trinaryx3_curves").string();
   const Outcome outcome =
-      Process({script, "--bin", kBin, "-b", "1K", "-e", "8K", "-f", "8", "--rounds", "1", "--budget", "60",
+      Process({script, "--bin", bin_dir(), "-b", "1K", "-e", "8K", "-f", "8", "--rounds", "1", "--budget", "60",
                "--block-ms", "0.01", "--json", path("c.json"), "--svg", path("c.svg")})
           .wait(90);
   ASSERT_EQ(outcome.code, 0) << outcome.output;
@@ -61,8 +61,8 @@ TEST_F(CurvesTest, BadCommandLinesAreNamed) {
     int code;
     const char* message;
   };
-  const std::string perf = kBin + "/curves_perf", report = kBin + "/curves_report";
-  const std::string script = (fs::path(TORII_TEST_SOURCE_DIR) / "perf" / "trinaryx3_curves").string();
+  const std::string perf = bin_dir() + "/curves_perf", report = bin_dir() + "/curves_report";
+  const std::string script = (fs::path(source_dir()) / "perf" / "trinaryx3_curves").string();
   std::ofstream(path("empty")) << "";
   std::ofstream(path("bad")) << "{\n";
   const Bad all[] = {
@@ -92,14 +92,14 @@ TEST_F(CurvesTest, SlotCopiesAreRight) {
   for (const char* slots : {"1", "3"}) {
     // 1000 bytes are no whole number of slots, and more than all slots hold.
     const Outcome outcome =
-        run({kBin + "/slot_copy_perf", "-b", "1000", "-e", "64000", "-f", "64", "--slot", "192", "--slots", slots,
+        run({bin_dir() + "/slot_copy_perf", "-b", "1000", "-e", "64000", "-f", "64", "--slot", "192", "--slots", slots,
              "--rounds", "2", "--block-ms", "0.1", "--non-temporal", "2K", "--json", path("s.json")});
     ASSERT_EQ(outcome.code, 0) << outcome.output;
     const std::vector<Json> list = rows(path("s.json"));
     ASSERT_EQ(list.size(), 4u) << outcome.output;
     for (const Json& row : list) EXPECT_EQ(row.at("wrong"), 0) << row;
   }
-  const std::string perf = kBin + "/slot_copy_perf";
+  const std::string perf = bin_dir() + "/slot_copy_perf";
   EXPECT_EQ(run({perf, "-b", "12"}).code, 2);
   EXPECT_EQ(run({perf, "--slot", "100"}).code, 2);
   EXPECT_EQ(run({perf, "--move", "fly"}).code, 2);

@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "tests/support/folder_test.hpp"
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
 namespace {
 
 namespace fs = std::filesystem;
-const std::string kBin = TORII_TEST_BIN_DIR;
-const std::string kScript = (fs::path(TORII_TEST_SOURCE_DIR) / "perf" / "instructions").string();
+const std::string kInstructions = (fs::path(source_dir()) / "perf" / "instructions").string();
 
 class InstructionsTest : public FolderTest {
  protected:
@@ -41,16 +41,16 @@ class InstructionsTest : public FolderTest {
     return path(name);
   }
   Outcome compare(const std::string& saved) const {
-    return Process({kScript, "--bin", kBin, "--saved", saved}).wait(60);
+    return Process({kInstructions, "--bin", bin_dir(), "--saved", saved}).wait(60);
   }
 };
 
 TEST_F(InstructionsTest, TheProgramMakesItsCallsWithoutValgrind) {
-  const Outcome outcome = run({kBin + "/instructions_perf", "-n", "10", "-w", "5"});
+  const Outcome outcome = run({bin_dir() + "/instructions_perf", "-n", "10", "-w", "5"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_TRUE(holds(outcome.output, "allreduce 8 blocking 0 10\n")) << outcome.output;
   EXPECT_TRUE(holds(outcome.output, "alltoall 64K started 1 10\n")) << outcome.output;
-  const Outcome isa = run({kBin + "/instructions_perf", "--isa", "abacus"});
+  const Outcome isa = run({bin_dir() + "/instructions_perf", "--isa", "abacus"});
   EXPECT_EQ(isa.code, 2) << isa.output;
   EXPECT_TRUE(holds(isa.output, "abacus")) << isa.output;
 }
@@ -61,22 +61,23 @@ TEST_F(InstructionsTest, ScriptRefusesWhatItDoesNotKnow) {
     EXPECT_EQ(outcome.code, 2) << outcome.output;
     EXPECT_TRUE(holds(outcome.output, reason)) << outcome.output;
   };
-  refuses({kScript, "--fast"}, "'--fast'");
-  refuses({kScript, "--saved"}, "--saved needs a value");
-  refuses({kScript, "--within", "few"}, "--within 'few'");
-  refuses({kScript, "--saved", path("none")}, "cannot read '" + path("none") + "'");
-  const Outcome nothing = run({kScript, "--bin", folder_.string(), "--saved", write("empty", "")});
+  refuses({kInstructions, "--fast"}, "'--fast'");
+  refuses({kInstructions, "--saved"}, "--saved needs a value");
+  refuses({kInstructions, "--within", "few"}, "--within 'few'");
+  refuses({kInstructions, "--saved", path("none")}, "cannot read '" + path("none") + "'");
+  const Outcome nothing = run({kInstructions, "--bin", folder_.string(), "--saved", write("empty", "")});
   EXPECT_EQ(nothing.code, 3) << nothing.output;
-  EXPECT_EQ(run({kScript, "--help"}).code, 0);
+  EXPECT_EQ(run({kInstructions, "--help"}).code, 0);
 }
 
 TEST_F(InstructionsTest, CountsRepeatAndAGreaterOneFails) {
   if (run({"which", "valgrind"}).code != 0) GTEST_SKIP() << "valgrind is not here (Debian package valgrind)";
-  const Outcome saved = Process({kScript, "--bin", kBin, "--saved", path("saved"), "--save"}).wait(60);
+  const Outcome saved = Process({kInstructions, "--bin", bin_dir(), "--saved", path("saved"), "--save"}).wait(60);
   if (saved.code == 3) GTEST_SKIP() << saved.output;
   ASSERT_EQ(saved.code, 0) << saved.output;
   const Outcome same =
-      Process({kScript, "--bin", kBin, "--saved", path("saved"), "--within", "0.1", "--keep", path("kept")}).wait(60);
+      Process({kInstructions, "--bin", bin_dir(), "--saved", path("saved"), "--within", "0.1", "--keep", path("kept")})
+          .wait(60);
   EXPECT_EQ(same.code, 0) << same.output;
   EXPECT_TRUE(fs::exists(folder_ / "kept" / "broadcast-1K-started-1")) << same.output;
   const std::string cell = "allreduce 8 blocking 0";
@@ -91,11 +92,12 @@ TEST_F(InstructionsTest, CountsRepeatAndAGreaterOneFails) {
   EXPECT_TRUE(holds(missing.output, "not saved")) << missing.output;
   // A place that cannot be written is told, and so is a saved file of another build.
   const std::string none = path("none") + "/file";
-  const Outcome unsaved = Process({kScript, "--bin", kBin, "--saved", none, "--save"}).wait(60);
+  const Outcome unsaved = Process({kInstructions, "--bin", bin_dir(), "--saved", none, "--save"}).wait(60);
   EXPECT_EQ(unsaved.code, 2) << unsaved.output;
   EXPECT_TRUE(holds(unsaved.output, "cannot write '" + none + "'")) << unsaved.output;
   const Outcome unkept =
-      Process({kScript, "--bin", kBin, "--saved", path("saved"), "--keep", path("saved") + "/kept"}).wait(60);
+      Process({kInstructions, "--bin", bin_dir(), "--saved", path("saved"), "--keep", path("saved") + "/kept"})
+          .wait(60);
   EXPECT_EQ(unkept.code, 2) << unkept.output;
   EXPECT_TRUE(holds(unkept.output, "cannot make '")) << unkept.output;
   std::ofstream(path("other")) << "# built by a slide rule\n" << cell << " 1\n";

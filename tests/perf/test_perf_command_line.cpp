@@ -5,13 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
 namespace {
 
 Outcome perf(const std::string& program, std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), std::string(TORII_TEST_BIN_DIR) + "/" + program);
+  arguments.insert(arguments.begin(), bin_dir() + "/" + program);
   return run(arguments);
 }
 
@@ -54,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{{"--ranks", "3", "--topology", "torus:2x2"}, 2, "torus:2x2"}));
 
 TEST(PerfCommandLine, WhatStdoutCannotTakeIsNoSuccess) {
-  const std::string bin = TORII_TEST_BIN_DIR;
+  const std::string bin = bin_dir();
   const Outcome outcome = run({"sh", "-c", bin + "/all_reduce_perf -e 8 >/dev/full"});
   EXPECT_EQ(outcome.code, 2) << outcome.output;
   EXPECT_NE(outcome.output.find("cannot write 'stdout': No space left on device"), std::string::npos) << outcome.output;
@@ -80,7 +81,7 @@ TEST(PerfCommandLine, AnAlgorithmThatCannotIsAReason) {
 }
 
 TEST(PerfCommandLine, RanksInsideAJobAreRefused) {
-  const std::string bin = TORII_TEST_BIN_DIR;
+  const std::string bin = bin_dir();
   const Outcome outcome =
       run({bin + "/torii-run", "-n", "2", "--", bin + "/all_reduce_perf", "--ranks", "2", "-e", "8"});
   EXPECT_EQ(outcome.code, 2) << outcome.output;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
@@ -22,8 +23,8 @@ struct PerfRun {
 };
 
 /// Runs with --json -, so that stdout and stderr hold JSON lines and the table.
-PerfRun perf(const std::string& program, std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), std::string(TORII_TEST_BIN_DIR) + "/" + program);
+PerfRun measured(const std::string& program, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), bin_dir() + "/" + program);
   arguments.insert(arguments.end(), {"--json", "-", "-n", "3", "-w", "1"});
   PerfRun result{Process(arguments).wait(120), {}};
   std::istringstream lines(result.outcome.output);
@@ -54,7 +55,7 @@ TEST(PerfSmoke, EveryTypeAndOperation) {
     for (const char* ranks : {"2", "3"}) {
       std::vector<std::string> arguments = {"--ranks", ranks, "-b", "16", "-e", "16K", "-f", "1024", "-d", "all"};
       if (program.combines) arguments.insert(arguments.end(), {"-o", "all"});
-      const PerfRun run = perf(program.name, arguments);
+      const PerfRun run = measured(program.name, arguments);
       expect_right(run);
       std::set<std::string> pairs;
       for (const Json& row : run.rows)
@@ -73,7 +74,7 @@ TEST(PerfSmoke, InPlaceAllocatedAndLoop) {
         std::vector<std::string> arguments = {"--ranks", "3",        "-b",   "4",        "-e",   "4M",        "-f",
                                               "64",      "--memory", memory, "--timing", timing, "--engines", "2"};
         if (program.name != std::string("broadcast_perf")) arguments.push_back("--in-place");
-        const PerfRun run = perf(program.name, arguments);
+        const PerfRun run = measured(program.name, arguments);
         expect_right(run);
         for (const Json& row : run.rows) {
           EXPECT_EQ(row.at("memory"), memory);
@@ -87,8 +88,8 @@ TEST(PerfSmoke, InPlaceAllocatedAndLoop) {
 
 TEST(PerfSmoke, Coalesced) {
   for (const char* memory : {"malloc", "allocated", "adopted"}) {
-    const PerfRun run = perf("coalesced_perf", {"--ranks", "3", "-b", "4", "-e", "64K", "-f", "1024", "--tensors", "20",
-                                                "--memory", memory, "--set", "CHANNELS=3"});
+    const PerfRun run = measured("coalesced_perf", {"--ranks", "3", "-b", "4", "-e", "64K", "-f", "1024", "--tensors",
+                                                    "20", "--memory", memory, "--set", "CHANNELS=3"});
     expect_right(run);
     std::set<std::string> forms;
     for (const Json& row : run.rows) forms.insert(row.at("form").get<std::string>());
@@ -98,8 +99,8 @@ TEST(PerfSmoke, Coalesced) {
 
 TEST(PerfSmoke, CostsBesideCalls) {
   for (const char* ranks : {"1", "3"}) {
-    const Outcome outcome = run({std::string(TORII_TEST_BIN_DIR) + "/costs_perf", "--ranks", ranks, "-n", "3", "--json",
-                                 "-", "--set", "CHANNELS=1"});
+    const Outcome outcome =
+        run({bin_dir() + "/costs_perf", "--ranks", ranks, "-n", "3", "--json", "-", "--set", "CHANNELS=1"});
     EXPECT_EQ(outcome.code, 0) << outcome.output;
     std::set<std::string> costs;
     std::istringstream lines(outcome.output);
@@ -116,7 +117,7 @@ TEST(PerfSmoke, CostsBesideCalls) {
 
 TEST(PerfSmoke, Barrier) {
   for (const char* ranks : {"1", "2", "3"}) {
-    const PerfRun run = perf("barrier_perf", {"--ranks", ranks});
+    const PerfRun run = measured("barrier_perf", {"--ranks", ranks});
     expect_right(run);
     ASSERT_EQ(run.rows.size(), 1u);
     EXPECT_EQ(run.rows[0].at("bytes"), 0);
@@ -125,12 +126,12 @@ TEST(PerfSmoke, Barrier) {
 
 TEST(PerfSmoke, EveryRoot) {
   for (const char* program : {"reduce_perf", "broadcast_perf"}) {
-    for (const char* root : {"0", "1", "2"}) expect_right(perf(program, {"--ranks", "3", "-e", "64K", "-r", root}));
+    for (const char* root : {"0", "1", "2"}) expect_right(measured(program, {"--ranks", "3", "-e", "64K", "-r", root}));
   }
 }
 
 TEST(PerfSmoke, JsonHasAllKeys) {
-  const PerfRun run = perf("all_reduce_perf", {"--ranks", "2", "-b", "4M", "-e", "4M", "--algorithm", "trinaryx3"});
+  const PerfRun run = measured("all_reduce_perf", {"--ranks", "2", "-b", "4M", "-e", "4M", "--algorithm", "trinaryx3"});
   expect_right(run);
   ASSERT_EQ(run.rows.size(), 1u);
   const Json& row = run.rows[0];
@@ -151,8 +152,8 @@ TEST(PerfSmoke, JsonHasAllKeys) {
 
 /// With 4 engines and 4 MiB no engine carries less than 15 % of the bytes.
 TEST(PerfSmoke, EnginesShareTheBytes) {
-  const PerfRun run = perf("all_reduce_perf", {"--ranks", "2", "-b", "4M", "-e", "4M", "--algorithm", "trinaryx3",
-                                               "--engines", "4", "--memory", "allocated"});
+  const PerfRun run = measured("all_reduce_perf", {"--ranks", "2", "-b", "4M", "-e", "4M", "--algorithm", "trinaryx3",
+                                                   "--engines", "4", "--memory", "allocated"});
   expect_right(run);
   ASSERT_EQ(run.rows.size(), 1u);
   const auto bytes = run.rows[0].at("engine_bytes").get<std::vector<int64_t>>();
@@ -166,7 +167,7 @@ TEST(PerfSmoke, EnginesShareTheBytes) {
 TEST(PerfSmoke, HashDependsOnSeedAndNotOnEnginesOrMemory) {
   auto hash = [](std::vector<std::string> more) {
     more.insert(more.end(), {"--ranks", "3", "-b", "100000", "-e", "100000", "--algorithm", "trinaryx3", "--hash"});
-    const PerfRun run = perf("all_reduce_perf", more);
+    const PerfRun run = measured("all_reduce_perf", more);
     expect_right(run);
     return run.rows.empty() ? "" : run.rows[0].at("hash").get<std::string>();
   };
@@ -182,7 +183,7 @@ TEST(PerfSmoke, HashDependsOnSeedAndNotOnEnginesOrMemory) {
 TEST(PerfSmoke, LeavesHaveOneHashOnAnyNumberOfRanks) {
   const auto hash = [](const char* ranks, std::vector<std::string> more) {
     more.insert(more.end(), {"--ranks", ranks, "-b", "10000", "-e", "10000", "-d", "f32,bf16", "--hash"});
-    const PerfRun run = perf("all_reduce_perf", more);
+    const PerfRun run = measured("all_reduce_perf", more);
     expect_right(run);
     std::string hashes;
     for (const Json& row : run.rows) hashes += row.at("hash").get<std::string>() + ' ';
@@ -195,8 +196,8 @@ TEST(PerfSmoke, LeavesHaveOneHashOnAnyNumberOfRanks) {
 }
 
 TEST(PerfSmoke, CsvHasOneLinePerRow) {
-  const Outcome outcome = run({std::string(TORII_TEST_BIN_DIR) + "/all_reduce_perf", "--ranks", "2", "-b", "8", "-e",
-                               "512", "-f", "8", "-n", "3", "--csv", "-"});
+  const Outcome outcome =
+      run({bin_dir() + "/all_reduce_perf", "--ranks", "2", "-b", "8", "-e", "512", "-f", "8", "-n", "3", "--csv", "-"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("collective,algorithm,transport"), std::string::npos) << outcome.output;
   size_t rows = 0;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
@@ -14,10 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::string kBin = TORII_TEST_BIN_DIR;
-
 Outcome puts(const std::string& program, std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), kBin + "/" + program);
+  arguments.insert(arguments.begin(), bin_dir() + "/" + program);
   return Process(arguments, {"TORII_ENGINES="}).wait(60);
 }
 
@@ -77,7 +76,7 @@ TEST(PutPerf, EveryProviderAndSeveralEngines) {
 
 TEST(PutPerf, WithoutADescriptorToSleepOn) {
   const Outcome outcome =
-      Process({kBin + "/put_latency", "-e", "8", "-n", "3", "--rounds", "1"}, {"TORII_WAIT=spin"}).wait(60);
+      Process({bin_dir() + "/put_latency", "-e", "8", "-n", "3", "--rounds", "1"}, {"TORII_WAIT=spin"}).wait(60);
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 
@@ -102,7 +101,7 @@ TEST(PutPerf, BadCommandLinesAreRefusedWithTheirReason) {
   const Outcome provider = puts("put_latency", {"--provider", "carrier_pigeon"});
   EXPECT_EQ(provider.code, 3) << provider.output;
   EXPECT_NE(provider.output.find("cannot use TORII_PROVIDER 'carrier_pigeon'"), std::string::npos) << provider.output;
-  const Outcome three = run({kBin + "/torii-run", "-n", "3", "--", kBin + "/put_latency", "-e", "8"});
+  const Outcome three = run({bin_dir() + "/torii-run", "-n", "3", "--", bin_dir() + "/put_latency", "-e", "8"});
   EXPECT_EQ(three.code, 2) << three.output;
   EXPECT_NE(three.output.find("3 ranks; puts are timed between 2"), std::string::npos) << three.output;
 }

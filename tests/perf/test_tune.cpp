@@ -16,13 +16,14 @@
 #include "perf/common/names.hpp"
 #include "perf/tuning/candidates.hpp"
 #include "tests/support/folder_test.hpp"
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::perf {
 namespace {
 
 using Json = nlohmann::json;
-const std::string kPerf = std::string(TORII_TEST_BIN_DIR) + "/tune_perf";
+const std::string kPerf = tests::bin_dir() + "/tune_perf";
 
 /// Every candidate is one that a table can name, and the library names the algorithms of the catalogue.
 TEST(TuneCandidates, AreThoseOfTheCatalogue) {

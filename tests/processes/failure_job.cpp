@@ -7,13 +7,15 @@
 #include <algorithm>
 #include <regex>
 
+#include "tests/support/places.hpp"
+
 namespace torii::tests {
 
 Report run_job(const FailureJob& job) {
   Report report;
-  report.outcome = run({std::string(TORII_TEST_BIN_DIR) + "/torii-run", "-n", std::to_string(job.ranks), "--timeout",
-                        "25", "--on-failure", "continue", "--", TORII_TEST_FAILURE_RANK, job.mode,
-                        std::to_string(job.rank), std::to_string(job.delay_us), std::to_string(job.count)},
+  report.outcome = run({bin_dir() + "/torii-run", "-n", std::to_string(job.ranks), "--timeout", "25", "--on-failure",
+                        "continue", "--", helper("failure_rank"), job.mode, std::to_string(job.rank),
+                        std::to_string(job.delay_us), std::to_string(job.count)},
                        job.environment);
   const std::string& output = report.outcome.output;
   std::smatch match;

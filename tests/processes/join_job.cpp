@@ -10,11 +10,12 @@
 #include <sstream>
 
 #include "runtime/devices/address.hpp"
+#include "tests/support/places.hpp"
 
 namespace torii::tests {
 
 std::unique_ptr<Process> start_rank(int rank, int ranks, const Words& arguments, const Words& environment) {
-  const Words command = Words{TORII_TEST_JOIN_RANK} + arguments;
+  const Words command = Words{helper("join_rank")} + arguments;
   const Words place{"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(ranks)};
   return std::make_unique<Process>(command, place + environment);
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
@@ -11,8 +12,8 @@ namespace {
 
 TEST(Adopted, GivesTheSameBits) {
   for (const char* ranks : {"2", "3", "4"}) {
-    const Outcome outcome = run({std::string(TORII_TEST_BIN_DIR) + "/torii-run", "-n", ranks, "--timeout", "25", "--",
-                                 TORII_TEST_ADOPTED_RANK});
+    const Outcome outcome =
+        run({bin_dir() + "/torii-run", "-n", ranks, "--timeout", "25", "--", helper("adopted_rank")});
     EXPECT_EQ(outcome.code, 0) << outcome.output;
     for (int rank = 0; rank < std::stoi(ranks); ++rank) {
       const std::string line = "rank " + std::to_string(rank) + ": same bits";

@@ -6,16 +6,17 @@
 #include <sstream>
 #include <string>
 
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
 namespace {
 
-const std::string kScript = (std::filesystem::path(TORII_TEST_SOURCE_DIR) / "perf" / "engine_loss").string();
+const std::string kScript = (std::filesystem::path(source_dir()) / "perf" / "engine_loss").string();
 
 Outcome run_script(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), kScript);
-  arguments.insert(arguments.end(), {"--bin", TORII_TEST_BIN_DIR});
+  arguments.insert(arguments.end(), {"--bin", bin_dir()});
   return run(arguments);
 }
 

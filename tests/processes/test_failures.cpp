@@ -16,11 +16,10 @@
 #include "tests/processes/failure_job.hpp"
 #include "tests/support/folder_test.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
-
-bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
 class Failures : public FolderTest {
  protected:
@@ -36,7 +35,7 @@ class Failures : public FolderTest {
     return names;
   }
 
-  void kill_at_random(const std::string& mode, int rounds, bool in_alltoall = false);
+  void kill_at_random(const std::string& mode, const std::vector<Seed>& seeds, bool in_alltoall = false);
 };
 
 double median(std::vector<double> values) {
@@ -48,35 +47,33 @@ double median(std::vector<double> values) {
 constexpr double kNoticedMs = 100;
 constexpr double kLateMs = 5000;
 
-/// Kills a random rank at a random moment of `mode`, `rounds` times.
-void Failures::kill_at_random(const std::string& mode, int rounds, bool in_alltoall) {
-  const auto seed = static_cast<unsigned>(now_s() * 1e6);
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
+/// Kills a random rank at a random moment of `mode`, once for each seed.
+void Failures::kill_at_random(const std::string& mode, const std::vector<Seed>& seeds, bool in_alltoall) {
   const std::set<std::string> before = files();
   const std::vector<std::string> algorithms = {"auto", "trinaryx3", "node", "ring", "recursive_doubling"};
   const std::vector<std::string> waits = {"auto", "sleep", "yield"};
   std::vector<double> latencies_ms;
-  for (int round = 0; round < rounds; ++round) {
+  for (const Seed& seed : seeds) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
     FailureJob job{.mode = mode};
     job.ranks = 2 + static_cast<int>(random() % 3);
-    job.rank = static_cast<int>(random()) % job.ranks;
-    job.rank = job.rank < 0 ? -job.rank : job.rank;
+    job.rank = static_cast<int>(random() % static_cast<unsigned>(job.ranks));
     job.delay_us = static_cast<int>(random() % 50'000);
     job.count = std::vector<std::size_t>{1, 1000, 200'000}[random() % 3];
     job.environment = {"TORII_ALGORITHM=" + algorithms[random() % algorithms.size()],
                        "TORII_WAIT=" + waits[random() % waits.size()], "TMPDIR=" + folder_.string()};
     if (in_alltoall) {
-      job.count = round % 2 == 0 ? 1000 : 200'000;  // one message for each pair, and a pairwise exchange
+      job.count = seed.value % 2 == 0 ? 1000 : 200'000;  // one message for each pair, and a pairwise exchange
       job.environment[0] = "TORII_ALGORITHM=auto";
       // Sleepers notice a death in the pause between two looks.
-      if (round % 2 == 1) job.environment[1] = "TORII_WAIT=sleep";
+      if (seed.value % 2 == 1) job.environment[1] = "TORII_WAIT=sleep";
       job.environment.push_back("FAILURE_ALLTOALL=1");
     }
     const Report report = run_job(job);
-    SCOPED_TRACE("round " + std::to_string(round) + ": " + job.environment[0] + " " + job.environment[1] + ", rank " +
-                 std::to_string(job.rank) + " of " + std::to_string(job.ranks) + " after " +
-                 std::to_string(job.delay_us) + " us, " + std::to_string(job.count) + " elements");
+    SCOPED_TRACE(job.environment[0] + " " + job.environment[1] + ", rank " + std::to_string(job.rank) + " of " +
+                 std::to_string(job.ranks) + " after " + std::to_string(job.delay_us) + " us, " +
+                 std::to_string(job.count) + " elements");
     expect_one_cause(report, job.ranks - 1, "peer_lost: rank " + std::to_string(job.rank) + " on host ");
     EXPECT_EQ(report.outcome.code, 128 + SIGKILL) << report.outcome.output;
     EXPECT_LT(report.latency_ms(), kLateMs) << report.outcome.output;
@@ -87,11 +84,17 @@ void Failures::kill_at_random(const std::string& mode, int rounds, bool in_allto
   EXPECT_EQ(files(), before);
 }
 
-TEST_F(Failures, ADeathAtARandomMomentIsOneCauseForAll) { kill_at_random("loop", is_full() ? 1000 : 25); }
+TEST_F(Failures, ADeathAtARandomMomentIsOneCauseForAll) {
+  kill_at_random("loop", seeds_of("test_failures/loop", is_full() ? 1000 : 25));
+}
 
-TEST_F(Failures, ADeathDuringAnAlltoallIsOneCauseForAll) { kill_at_random("loop", is_full() ? 400 : 20, true); }
+TEST_F(Failures, ADeathDuringAnAlltoallIsOneCauseForAll) {
+  kill_at_random("loop", seeds_of("test_failures/alltoall", is_full() ? 400 : 20), true);
+}
 
-TEST_F(Failures, ADeathEndsEveryRequestInFlight) { kill_at_random("requests", is_full() ? 200 : 8); }
+TEST_F(Failures, ADeathEndsEveryRequestInFlight) {
+  kill_at_random("requests", seeds_of("test_failures/requests", is_full() ? 200 : 8));
+}
 
 TEST_F(Failures, ADeathIsNoticedWhileStagingIsRecycled) {
   for (int round = 0; round < (is_full() ? 100 : 3); ++round) {

@@ -15,6 +15,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/shared_memory/node_peers.hpp"
@@ -27,19 +28,13 @@ using shared_memory::make_arena;
 using shared_memory::NodePeers;
 using shared_memory::Nodes;
 
-const std::string kToriiRun = std::string(TORII_TEST_BIN_DIR) + "/torii-run";
+const std::string kToriiRun = bin_dir() + "/torii-run";
 
 Outcome run_ranks(int ranks, std::vector<std::string> arguments, std::vector<std::string> environment = {}) {
   std::vector<std::string> command{kToriiRun, "-n", std::to_string(ranks), "--timeout",
-                                   "25",      "--", TORII_TEST_JOIN_RANK};
+                                   "25",      "--", helper("join_rank")};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return run(command, environment);
-}
-
-int count(const std::string& text, const std::string& part) {
-  int found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
 }
 
 /// The error of a step, and a failure of the test when it has none.
@@ -99,7 +94,7 @@ TEST(Join, LaunchersWithoutAnExchangeAreRefused) {
                         {{"SLURM_NTASKS=8", "SLURM_PROCID=1"}, "SLURM_NTASKS=8 says that srun"},
                         {{"PMIX_RANK=0"}, "PMIX_RANK says that a PMIx launcher"}};
   for (const Case& one : cases) {
-    const Outcome outcome = run({TORII_TEST_JOIN_RANK, "gather"}, one.environment);
+    const Outcome outcome = run({helper("join_rank"), "gather"}, one.environment);
     EXPECT_EQ(outcome.code, 3) << outcome.output;
     EXPECT_NE(outcome.output.find("error 4 "), std::string::npos) << outcome.output;
     EXPECT_NE(outcome.output.find(one.names), std::string::npos) << outcome.output;
@@ -110,14 +105,14 @@ TEST(Join, LaunchersOfOneRankAndInteractiveAllocationsAreFine) {
   const std::vector<std::vector<std::string>> environments{
       {"WORLD_SIZE=1"}, {"OMPI_COMM_WORLD_SIZE=1", "PMIX_RANK=0"}, {"PMI_SIZE=1"}, {"SLURM_NTASKS=8"}};
   for (const auto& environment : environments) {
-    const Outcome outcome = run({TORII_TEST_JOIN_RANK, "gather"}, environment);
+    const Outcome outcome = run({helper("join_rank"), "gather"}, environment);
     EXPECT_EQ(outcome.code, 0) << outcome.output;
   }
 }
 
 TEST(Join, BrokenLauncherVariablesAreNamed) {
   const auto output = [](const std::vector<std::string>& environment) {
-    const Outcome outcome = run({TORII_TEST_JOIN_RANK, "gather"}, environment);
+    const Outcome outcome = run({helper("join_rank"), "gather"}, environment);
     EXPECT_EQ(outcome.code, 3) << outcome.output;
     return outcome.output;
   };
@@ -136,16 +131,16 @@ TEST(Join, CanBeRepeatedAfterATimeout) {
   const Outcome outcome = run_ranks(3, {"again"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   for (const char* line : {"rank 0: rank 2 has not joined in time\n", "rank 1: rank 2 has not joined in time\n"}) {
-    EXPECT_EQ(count(outcome.output, line), 2) << outcome.output;
+    EXPECT_EQ(count_of(outcome.output, line), 2) << outcome.output;
   }
-  EXPECT_EQ(count(outcome.output, "rank 2: rank 2 has not joined in time\n"), 1) << outcome.output;
-  EXPECT_EQ(count(outcome.output, "gathered 3\n"), 3) << outcome.output;
+  EXPECT_EQ(count_of(outcome.output, "rank 2: rank 2 has not joined in time\n"), 1) << outcome.output;
+  EXPECT_EQ(count_of(outcome.output, "gathered 3\n"), 3) << outcome.output;
 }
 
 TEST(Join, UnknownVariablesAreReportedOncePerJob) {
   const Outcome outcome = run_ranks(3, {"gather"}, {"TORII_ENGINSE=2"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_EQ(count(outcome.output, "TORII_ENGINSE is not a setting; the nearest one is TORII_ENGINES"), 1)
+  EXPECT_EQ(count_of(outcome.output, "TORII_ENGINSE is not a setting; the nearest one is TORII_ENGINES"), 1)
       << outcome.output;
 }
 
@@ -153,11 +148,11 @@ TEST(Join, RanksOfToriiRunGatherAndMap) {
   for (const int ranks : {1, 2, 5}) {
     const Outcome gathered = run_ranks(ranks, {"gather"});
     EXPECT_EQ(gathered.code, 0) << gathered.output;
-    EXPECT_EQ(count(gathered.output, "gathered " + std::to_string(ranks)), ranks) << gathered.output;
+    EXPECT_EQ(count_of(gathered.output, "gathered " + std::to_string(ranks)), ranks) << gathered.output;
     for (const char* mode : {"peers", "peers-by-socket"}) {
       const Outcome mapped = run_ranks(ranks, {mode});
       EXPECT_EQ(mapped.code, 0) << mapped.output;
-      EXPECT_EQ(count(mapped.output, "mapped arenas of 68719476736"), ranks) << mapped.output;
+      EXPECT_EQ(count_of(mapped.output, "mapped arenas of 68719476736"), ranks) << mapped.output;
     }
   }
 }
@@ -165,19 +160,19 @@ TEST(Join, RanksOfToriiRunGatherAndMap) {
 TEST(Join, NothingIsSaidOnSuccess) {
   const Outcome outcome = run_ranks(2, {"leave", "7"});  // no rank 7: both only gather
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(count(outcome.output, "\n"), 2) << outcome.output;
+  EXPECT_EQ(count_of(outcome.output, "\n"), 2) << outcome.output;
 }
 
 TEST(Join, AMissingRankIsNamedByAllOthersAfterTheTimeout) {
   const Outcome outcome = run_ranks(3, {"late", "1"}, {"TORII_TIMEOUT=0.5"});
   EXPECT_EQ(outcome.code, 4) << outcome.output;
-  EXPECT_EQ(count(outcome.output, "error 6 about rank 1: rank 1 has not joined in time"), 2) << outcome.output;
+  EXPECT_EQ(count_of(outcome.output, "error 6 about rank 1: rank 1 has not joined in time"), 2) << outcome.output;
 }
 
 TEST(Join, ADeadRankIsNamedByAllOthersAtOnce) {
   const Outcome outcome = run_ranks(3, {"die", "2"});
   EXPECT_EQ(outcome.code, 137) << outcome.output;
-  EXPECT_EQ(count(outcome.output, "error 7 about rank 2: rank 2 was ended by signal 9 (Killed) before"), 2)
+  EXPECT_EQ(count_of(outcome.output, "error 7 about rank 2: rank 2 was ended by signal 9 (Killed) before"), 2)
       << outcome.output;
   EXPECT_LT(outcome.seconds, 10);
 }
@@ -185,12 +180,13 @@ TEST(Join, ADeadRankIsNamedByAllOthersAtOnce) {
 TEST(Join, ARankThatLeavesEarlyIsNamed) {
   const Outcome outcome = run_ranks(3, {"leave", "0"});
   EXPECT_EQ(outcome.code, 5) << outcome.output;
-  EXPECT_EQ(count(outcome.output, "error 7 about rank 0: rank 0 ended with code 0 before"), 2) << outcome.output;
+  EXPECT_EQ(count_of(outcome.output, "error 7 about rank 0: rank 0 ended with code 0 before"), 2) << outcome.output;
 }
 
 TEST(Join, PartsOfDifferentSizeAreAMismatch) {
   const Outcome outcome = run_ranks(3, {"unequal", "1"});
-  EXPECT_EQ(count(outcome.output, "error 3 about rank 1: rank 1 exchanges 8 bytes and rank 0 4"), 3) << outcome.output;
+  EXPECT_EQ(count_of(outcome.output, "error 3 about rank 1: rank 1 exchanges 8 bytes and rank 0 4"), 3)
+      << outcome.output;
 }
 
 TEST(Join, ARankThatStopsInTheHandshakeIsNamed) {
@@ -198,8 +194,9 @@ TEST(Join, ARankThatStopsInTheHandshakeIsNamed) {
   for (const std::string rank : {"0", "1", "2"}) {
     const Outcome outcome = run_ranks(3, {"stop-in-handshake", rank}, {"TORII_TIMEOUT=0.5"});
     EXPECT_EQ(outcome.code, 4) << outcome.output;
-    EXPECT_EQ(count(outcome.output, "error 6 about rank " + rank + ": rank " + rank + " (host "), 2) << outcome.output;
-    EXPECT_EQ(count(outcome.output, "did not hand over its arena in time"), 2) << outcome.output;
+    EXPECT_EQ(count_of(outcome.output, "error 6 about rank " + rank + ": rank " + rank + " (host "), 2)
+        << outcome.output;
+    EXPECT_EQ(count_of(outcome.output, "did not hand over its arena in time"), 2) << outcome.output;
   }
 }
 
@@ -207,7 +204,7 @@ TEST(Join, ARankThatDiesInTheHandshakeIsNamedAtOnce) {
   for (const std::string rank : {"0", "1", "2"}) {
     const Outcome outcome = run_ranks(3, {"die-in-handshake", rank});
     EXPECT_EQ(outcome.code, 137) << outcome.output;
-    EXPECT_EQ(count(outcome.output, "error 7 about rank " + rank + ": rank " + rank + " "), 2) << outcome.output;
+    EXPECT_EQ(count_of(outcome.output, "error 7 about rank " + rank + ": rank " + rank + " "), 2) << outcome.output;
     EXPECT_LT(outcome.seconds, 10);
   }
 }
@@ -218,7 +215,7 @@ TEST(Join, DeathIsNoticedWithin100Milliseconds) {
     for (int attempt = 0; attempt < 5 && best_ms > 100; ++attempt) {  // the machine may be busy with something else
       const Outcome outcome = run_ranks(3, {mode});
       EXPECT_EQ(outcome.code, 137) << outcome.output;
-      ASSERT_EQ(count(outcome.output, "noticed after "), 2) << outcome.output;
+      ASSERT_EQ(count_of(outcome.output, "noticed after "), 2) << outcome.output;
       double worst_ms = 0;
       const std::regex pattern("noticed after ([0-9.]+) ms");
       for (std::sregex_iterator at(outcome.output.begin(), outcome.output.end(), pattern), end; at != end; ++at) {
@@ -233,30 +230,30 @@ TEST(Join, DeathIsNoticedWithin100Milliseconds) {
 TEST(Join, StrangersChangeNothing) {
   const Outcome outcome = run_ranks(4, {"strangers"}, {"TORII_TIMEOUT=10"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_EQ(count(outcome.output, "joined among strangers"), 4) << outcome.output;
+  EXPECT_EQ(count_of(outcome.output, "joined among strangers"), 4) << outcome.output;
 }
 
 TEST(Join, RanksOfDifferentHostsAreRefused) {
   const Outcome outcome = run_ranks(3, {"other-host"});
   if (outcome.code == 77) GTEST_SKIP() << "this user cannot make a UTS namespace";
   EXPECT_EQ(outcome.code, 3) << outcome.output;
-  EXPECT_EQ(count(outcome.output, "error 4 about rank -1: shared_memory cannot reach beyond one machine"), 3)
+  EXPECT_EQ(count_of(outcome.output, "error 4 about rank -1: shared_memory cannot reach beyond one machine"), 3)
       << outcome.output;
-  EXPECT_EQ(count(outcome.output, "rank 2 on host elsewhere"), 3) << outcome.output;
+  EXPECT_EQ(count_of(outcome.output, "rank 2 on host elsewhere"), 3) << outcome.output;
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers need an unlimited address space
 TEST(Join, ArenasShrinkToWhatEveryRankCanMap) {
   const auto limited = [](const std::string& kib) {
-    const std::string limit = "[ $TORII_RANK = 1 ] && ulimit -v " + kib + "; exec " + TORII_TEST_JOIN_RANK + " peers";
+    const std::string limit = "[ $TORII_RANK = 1 ] && ulimit -v " + kib + "; exec " + helper("join_rank") + " peers";
     return run({kToriiRun, "-n", "2", "--timeout", "25", "--", "sh", "-c", limit});
   };
   const Outcome less = limited("5000000");
   EXPECT_EQ(less.code, 0) << less.output;
-  EXPECT_EQ(count(less.output, "mapped arenas of 2147483648"), 2) << less.output;
+  EXPECT_EQ(count_of(less.output, "mapped arenas of 2147483648"), 2) << less.output;
   const Outcome none = limited("400000");
   EXPECT_EQ(none.code, 3) << none.output;
-  EXPECT_EQ(count(none.output, "error 5 about rank 1: rank 1: this process cannot map 2 arenas"), 2) << none.output;
+  EXPECT_EQ(count_of(none.output, "error 5 about rank 1: rank 1: this process cannot map 2 arenas"), 2) << none.output;
 }
 #endif
 

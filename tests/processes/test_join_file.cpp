@@ -14,6 +14,7 @@
 #include "runtime/bootstrap/rendezvous_file.hpp"
 #include "tests/processes/join_job.hpp"
 #include "tests/support/folder_test.hpp"
+#include "tests/support/places.hpp"
 
 namespace torii::tests {
 namespace {
@@ -48,17 +49,17 @@ TEST_F(JoinFile, RanksMeetAndLeaveNothing) {
 }
 
 TEST_F(JoinFile, AJobOfOneRankNeedsNoFile) {
-  const Outcome outcome = run({TORII_TEST_JOIN_RANK, "gather"}, environment() + Words{"RANK=0", "WORLD_SIZE=1"});
+  const Outcome outcome = run({helper("join_rank"), "gather"}, environment() + Words{"RANK=0", "WORLD_SIZE=1"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  const Outcome nowhere = run({TORII_TEST_JOIN_RANK, "gather"}, environment());
+  const Outcome nowhere = run({helper("join_rank"), "gather"}, environment());
   EXPECT_EQ(nowhere.code, 3);
   EXPECT_TRUE(holds(nowhere.output, "nothing says which rank this is: set RANK and WORLD_SIZE")) << nowhere.output;
 }
 
 TEST_F(JoinFile, OtherLaunchersMayTellTheRank) {
-  const auto one = std::make_unique<Process>(Words{TORII_TEST_JOIN_RANK, "gather"},
+  const auto one = std::make_unique<Process>(Words{helper("join_rank"), "gather"},
                                              environment() + Words{"PMI_RANK=1", "PMI_SIZE=2"});
-  const Outcome zero = run({TORII_TEST_JOIN_RANK, "gather"}, environment() + Words{"SLURM_PROCID=0", "SLURM_NTASKS=2"});
+  const Outcome zero = run({helper("join_rank"), "gather"}, environment() + Words{"SLURM_PROCID=0", "SLURM_NTASKS=2"});
   EXPECT_EQ(zero.code, 0) << zero.output;
   EXPECT_EQ(one->wait().code, 0);
 }

@@ -7,18 +7,18 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <thread>
 
 #include "runtime/bootstrap/wire.hpp"
 #include "runtime/devices/address.hpp"
 #include "tests/processes/join_job.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
 
-constexpr int kRanks = 4;
+constexpr int kFloodedRanks = 4;
 
 enum class Stop { nothing, half_hello, hello, half_answer, byte_by_byte, hang_up, recorded_hello };
 
@@ -119,7 +119,7 @@ class Flood {
  public:
   Flood(int port, const std::vector<Stop>& kinds, const wire::Hello& hello)
       : address_(Address::parse("127.0.0.1", port)) {
-    constexpr std::size_t kConnections = 2 * (64 + kRanks);
+    constexpr std::size_t kConnections = 2 * (64 + kFloodedRanks);
     for (std::size_t i = 0; i < kConnections; ++i) strangers_.emplace_back(address_, kinds[i % kinds.size()], hello);
     thread_ = std::thread([this] { run(); });
   }
@@ -152,7 +152,7 @@ class Flood {
 wire::Hello hello_of_a_stranger() {
   wire::Hello hello;
   hello.rank = 1;
-  hello.ranks = kRanks;
+  hello.ranks = kFloodedRanks;
   return hello;
 }
 
@@ -161,7 +161,7 @@ void expect_start_ups(int starts, const std::vector<Stop>& kinds, const wire::He
   const Flood flood(port, kinds, hello);
   for (int start = 0; start < starts; ++start) {
     const auto outcomes =
-        run_job(kRanks, {"gather"}, meeting_at(port) + Words{"TORII_JOB_TOKEN=secret", "TORII_TIMEOUT=10"});
+        run_job(kFloodedRanks, {"gather"}, meeting_at(port) + Words{"TORII_JOB_TOKEN=secret", "TORII_TIMEOUT=10"});
     for (const Outcome& one : outcomes) ASSERT_EQ(one.code, 0) << "start " << start << ": " << one.output;
   }
   // Else the test would show nothing.
@@ -171,7 +171,7 @@ void expect_start_ups(int starts, const std::vector<Stop>& kinds, const wire::He
 class JoinFlood : public testing::TestWithParam<Stop> {};
 
 TEST_P(JoinFlood, RanksJoin) {
-  const int starts = std::getenv("TORII_TEST_FULL") != nullptr ? 50 : 5;
+  const int starts = is_full() ? 50 : 5;
   expect_start_ups(starts, {GetParam()}, hello_of_a_stranger());
 }
 
@@ -188,7 +188,7 @@ TEST(JoinFloods, FiftyStartUpsAmongStrangersOfAllKinds) {
 
 /// A stranger that has listened to the network says what a rank has said; it cannot answer the challenge.
 TEST(JoinFloods, RanksJoinAmongThoseWhoRepeatTheirHello) {
-  expect_start_ups(10, {Stop::recorded_hello}, wire::make_hello(wire::job_key("secret"), 1, kRanks));
+  expect_start_ups(10, {Stop::recorded_hello}, wire::make_hello(wire::job_key("secret"), 1, kFloodedRanks));
 }
 
 }  // namespace

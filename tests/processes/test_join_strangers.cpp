@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstdlib>
 #include <fstream>
 #include <mutex>
 #include <random>
@@ -19,6 +18,8 @@
 #include "runtime/bootstrap/wire.hpp"
 #include "runtime/devices/address.hpp"
 #include "tests/processes/join_job.hpp"
+#include "tests/support/places.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -26,8 +27,8 @@ namespace {
 /// Everything that a stranger may try, from several threads at once, until it ends.
 class Strangers {
  public:
-  Strangers(int port, unsigned seed) : ports_{port} {
-    for (unsigned i = 0; i < 3; ++i) threads_.emplace_back([this, seed, i] { run(seed + i); });
+  Strangers(int port, const Seed& seed) : ports_{port} {
+    for (unsigned i = 0; i < 3; ++i) threads_.emplace_back([this, own = seed.value + i] { run(own); });
   }
   ~Strangers() {
     stop_ = true;
@@ -46,8 +47,8 @@ class Strangers {
     return ports_[round % ports_.size()];
   }
 
-  void run(unsigned seed) {
-    std::mt19937 random(seed);
+  void run(std::uint64_t seed) {
+    std::mt19937_64 random(seed);
     std::vector<Descriptor> kept;  // half-open and silent ones
     for (unsigned round = 0; !stop_; ++round) {
       Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -63,7 +64,7 @@ class Strangers {
     }
   }
 
-  void act(int socket, unsigned kind, std::mt19937& random) {
+  void act(int socket, unsigned kind, std::mt19937_64& random) {
     const auto say = [&](const void* bytes, std::size_t count) {
       return send(socket, bytes, count, MSG_NOSIGNAL) == static_cast<ssize_t>(count);
     };
@@ -96,23 +97,22 @@ class Strangers {
 };
 
 TEST(JoinStrangers, StartUpsSucceedAmongThem) {
-  const bool full = std::getenv("TORII_TEST_FULL") != nullptr;
-  const int starts = full ? 200 : 20;
-  const int port = free_port();
-  const unsigned seed = std::random_device()();
-  Strangers strangers(port, seed);
-  for (int start = 0; start < starts; ++start) {
-    const auto outcomes =
-        run_job(4, {"gather"}, meeting_at(port) + Words{"TORII_JOB_TOKEN=secret", "TORII_TIMEOUT=20"});
-    for (const Outcome& one : outcomes) {
-      ASSERT_EQ(one.code, 0) << "start " << start << ", seed " << seed << ": " << one.output;
+  const int starts = is_full() ? 200 : 20;
+  for (const Seed& seed : seeds_of("test_join_tcp/start_ups", 1)) {
+    SCOPED_TRACE(seed);
+    const int port = free_port();
+    Strangers strangers(port, seed);
+    for (int start = 0; start < starts; ++start) {
+      const auto outcomes =
+          run_job(4, {"gather"}, meeting_at(port) + Words{"TORII_JOB_TOKEN=secret", "TORII_TIMEOUT=20"});
+      for (const Outcome& one : outcomes) ASSERT_EQ(one.code, 0) << "start " << start << ": " << one.output;
     }
+    // Else the test would show nothing.
+    EXPECT_GT(strangers.connections(), starts);
   }
-  // Else the test would show nothing.
-  EXPECT_GT(strangers.connections(), starts) << "seed " << seed;
 }
 
-#ifdef TORII_TEST_FAILURE_RANK
+#if defined(TORII_TEST_LIBFABRIC) || defined(TORII_TEST_UCX)
 constexpr int kWorkers = 3;
 
 /// A whole job over a provider, every rank on a node of its own, among strangers at each port that any of its ranks
@@ -123,7 +123,7 @@ class JobAmongStrangers {
     for (int rank = kWorkers - 1; rank >= 0; --rank) {
       const Words place{"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(kWorkers),
                         "TORII_NODE=node" + std::to_string(rank)};
-      ranks_.push_back(std::make_unique<Process>(Words{TORII_TEST_FAILURE_RANK, "work", "0", "15000000"},
+      ranks_.push_back(std::make_unique<Process>(Words{helper("failure_rank"), "work", "0", "15000000"},
                                                  meeting_at(port) + place + environment));
     }
   }
@@ -173,7 +173,6 @@ class JobAmongStrangers {
 };
 
 TEST(JoinStrangers, WholeJobsSucceedAmongThemOnEveryProvider) {
-  const bool full = std::getenv("TORII_TEST_FULL") != nullptr;
   const std::vector<Words> providers = {
 #ifdef TORII_TEST_LIBFABRIC
       {"TORII_TRANSPORT=libfabric", "TORII_PROVIDER=net"},
@@ -183,13 +182,13 @@ TEST(JoinStrangers, WholeJobsSucceedAmongThemOnEveryProvider) {
       {"TORII_TRANSPORT=ucx", "TORII_PROVIDER=tcp"},
 #endif
   };
-  const int starts = full ? 200 : 2;
   for (const Words& provider : providers) {
-    const int port = free_port();
-    const unsigned seed = std::random_device()();
-    SCOPED_TRACE(provider[0] + ", seed " + std::to_string(seed));
-    Strangers strangers(port, seed);
-    for (int start = 0; start < starts && !HasFailure(); ++start) {
+    SCOPED_TRACE(provider[0] + " " + provider[1]);
+    for (const Seed& seed : seeds_of("test_join_tcp/whole_jobs", is_full() ? 200 : 2)) {
+      if (HasFailure()) return;
+      SCOPED_TRACE(seed);
+      const int port = free_port();
+      Strangers strangers(port, seed);
       JobAmongStrangers job(provider + Words{"TORII_JOB_TOKEN=secret", "TORII_TIMEOUT=20", "TORII_INTERFACE==lo",
                                              "TORII_ENGINES=2", "TORII_ARENA=1G"},
                             strangers, port);
@@ -200,15 +199,18 @@ TEST(JoinStrangers, WholeJobsSucceedAmongThemOnEveryProvider) {
 #endif
 
 TEST(JoinStrangers, AWrongTokenIsRefusedAmongThem) {
-  const int port = free_port();
-  Strangers strangers(port, std::random_device()());
-  const Words common = meeting_at(port) + Words{"TORII_TIMEOUT=1.5"};
-  const auto zero = start_rank(0, 2, {"gather"}, common + Words{"TORII_JOB_TOKEN=right"});
-  const Outcome refused = start_rank(1, 2, {"gather"}, common + Words{"TORII_JOB_TOKEN=wrong"})->wait();
-  EXPECT_EQ(refused.code, 3) << refused.output;
-  EXPECT_TRUE(holds(refused.output, "refused rank 1: their job tokens (TORII_JOB_TOKEN) differ")) << refused.output;
-  const Outcome refuser = zero->wait();
-  EXPECT_TRUE(holds(refuser.output, "a connection as rank 1 was refused: its job token differs")) << refuser.output;
+  for (const Seed& seed : seeds_of("test_join_tcp/wrong_token", 1)) {
+    SCOPED_TRACE(seed);
+    const int port = free_port();
+    Strangers strangers(port, seed);
+    const Words common = meeting_at(port) + Words{"TORII_TIMEOUT=1.5"};
+    const auto zero = start_rank(0, 2, {"gather"}, common + Words{"TORII_JOB_TOKEN=right"});
+    const Outcome refused = start_rank(1, 2, {"gather"}, common + Words{"TORII_JOB_TOKEN=wrong"})->wait();
+    EXPECT_EQ(refused.code, 3) << refused.output;
+    EXPECT_TRUE(holds(refused.output, "refused rank 1: their job tokens (TORII_JOB_TOKEN) differ")) << refused.output;
+    const Outcome refuser = zero->wait();
+    EXPECT_TRUE(holds(refuser.output, "a connection as rank 1 was refused: its job token differs")) << refuser.output;
+  }
 }
 
 TEST(JoinStrangers, NoMoreConnectionsAreHeldThanAllowed) {

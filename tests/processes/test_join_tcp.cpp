@@ -11,6 +11,7 @@
 
 #include "runtime/devices/address.hpp"
 #include "tests/processes/join_job.hpp"
+#include "tests/support/places.hpp"
 
 namespace torii::tests {
 namespace {
@@ -199,7 +200,7 @@ TEST(JoinTcp, WrongVariablesAreNamed) {
       {{"RANK=0", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + taken_port}, "so set it to a free one"}};
   for (const Case& one : cases) {
     const Outcome outcome =
-        run({TORII_TEST_JOIN_RANK, "gather"}, Words{"WORLD_SIZE=2", "TORII_TIMEOUT=2"} + one.environment);
+        run({helper("join_rank"), "gather"}, Words{"WORLD_SIZE=2", "TORII_TIMEOUT=2"} + one.environment);
     EXPECT_EQ(outcome.code, 3) << outcome.output;
     EXPECT_TRUE(holds(outcome.output, one.says)) << outcome.output;
   }

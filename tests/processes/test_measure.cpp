@@ -14,6 +14,7 @@
 #include "collectives/building/sites.hpp"
 #include "runtime/base/status.hpp"
 #include "tests/processes/torii_info_runs.hpp"
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 #include "tools/torii-info/measured_network.hpp"
 
@@ -89,8 +90,8 @@ TEST(Measure, RatesAreThoseOfLongTransfers) {
 TEST(Measure, WritesTheTreeOfARunningJob) {
   const std::string folder = testing::TempDir() + "torii_test_measure_" + std::to_string(getpid());
   std::filesystem::create_directory(folder);
-  const std::string torii_info = std::string(TORII_TEST_BIN_DIR) + "/torii-info";
-  const std::string run_program = std::string(TORII_TEST_BIN_DIR) + "/torii-run";
+  const std::string torii_info = bin_dir() + "/torii-info";
+  const std::string run_program = bin_dir() + "/torii-run";
   const Outcome outcome = run({run_program, "-n", "3", "--timeout", "40", "--", torii_info, "measure", "--tree",
                                folder + "/tree", "--tune", folder + "/tune", "--json", folder + "/json"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;

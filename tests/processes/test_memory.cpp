@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kRank = TORII_TEST_MEMORY_RANK;
+const std::string kRank = helper("memory_rank");
 
 /// The number behind `name` in the output.
 std::size_t number_of(const Outcome& outcome, const std::string& name) {
@@ -80,7 +81,7 @@ TEST(Memory, AControlGroupsLimitIsAnError) {
 TEST(Memory, ACallThatFindsNoneLeftIsAnError) {
   const Group group(std::size_t{96} << 20);
   if (group.folder().empty()) GTEST_SKIP() << "no memory control group can be made here (needs root)";
-  const std::string torii_run = std::string(TORII_TEST_BIN_DIR) + "/torii-run";
+  const std::string torii_run = bin_dir() + "/torii-run";
   const Outcome outcome = run({torii_run, "-n", "2", "--", kRank, "group", group.folder().string()});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_TRUE(holds(outcome.output, "calls: no_resource: ")) << outcome.output;

@@ -15,51 +15,47 @@
 #include <vector>
 
 #include "tests/processes/failure_job.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
 
 /// What is slow here are busy machines and sanitizers; times are asserted generously.
-constexpr double kLateMs = 8000;
-
-bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
+constexpr double kLateBetweenNodesMs = 8000;
 
 FailureJob on_nodes(FailureJob job, int per_node) {
   job.environment.push_back("TORII_TEST_PER_NODE=" + std::to_string(per_node));
   return job;
 }
 
-int count_of(const std::string& part, const std::string& text) {
-  int count = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
-  return count;
-}
-
-void kill_at_random(const std::string& mode, int rounds) {
-  const auto seed = static_cast<unsigned>(now_s() * 1e6);
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
+void kill_at_random(const std::string& mode, const std::vector<Seed>& seeds) {
   const std::vector<std::string> algorithms = {"auto", "trinaryx3", "node", "ring", "recursive_doubling"};
-  for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
+  for (const Seed& seed : seeds) {
+    if (testing::Test::HasFailure()) return;
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
     FailureJob job{.mode = mode};
     job.ranks = 3 + static_cast<int>(random() % 2);
     job.rank = static_cast<int>(random() % static_cast<unsigned>(job.ranks));
     job.delay_us = static_cast<int>(random() % 50'000);
     job.count = std::vector<std::size_t>{1, 1000, 100'000}[random() % 3];
     job.environment = {"TORII_ALGORITHM=" + algorithms[random() % algorithms.size()]};
-    const Report report = run_job(on_nodes(job, 1 + round % 2));
-    SCOPED_TRACE("round " + std::to_string(round) + ": " + job.environment[0] + ", rank " + std::to_string(job.rank) +
-                 " of " + std::to_string(job.ranks) + " after " + std::to_string(job.delay_us) + " us, " +
-                 std::to_string(job.count) + " elements");
+    const Report report = run_job(on_nodes(job, 1 + static_cast<int>(seed.value % 2)));
+    SCOPED_TRACE(job.environment[0] + ", rank " + std::to_string(job.rank) + " of " + std::to_string(job.ranks) +
+                 " after " + std::to_string(job.delay_us) + " us, " + std::to_string(job.count) + " elements");
     expect_one_cause(report, job.ranks - 1, "peer_lost: rank " + std::to_string(job.rank) + " on host ");
     EXPECT_EQ(report.outcome.code, 128 + SIGKILL) << report.outcome.output;
-    EXPECT_LT(report.latency_ms(), kLateMs) << report.outcome.output;
+    EXPECT_LT(report.latency_ms(), kLateBetweenNodesMs) << report.outcome.output;
   }
 }
 
-TEST(NodeFailures, ADeathAtARandomMomentIsOneCauseForAll) { kill_at_random("loop", is_full() ? 500 : 8); }
+TEST(NodeFailures, ADeathAtARandomMomentIsOneCauseForAll) {
+  kill_at_random("loop", seeds_of("test_node_failures/loop", is_full() ? 500 : 8));
+}
 
-TEST(NodeFailures, ADeathEndsEveryRequestInFlight) { kill_at_random("requests", is_full() ? 100 : 3); }
+TEST(NodeFailures, ADeathEndsEveryRequestInFlight) {
+  kill_at_random("requests", seeds_of("test_node_failures/requests", is_full() ? 100 : 3));
+}
 
 TEST(NodeFailures, ADeathIsNoticedBySleepers) {
   const Report report =
@@ -104,7 +100,7 @@ TEST(NodeFailures, AnAbortEndsAllCalls) {
     const Report report = run_job(on_nodes({.mode = "abort", .rank = 2}, per_node));
     expect_one_cause(report, 4, "aborted: aborted by rank 2: enough is enough");
     EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
-    EXPECT_LT(report.latency_ms(), kLateMs);
+    EXPECT_LT(report.latency_ms(), kLateBetweenNodesMs);
   }
 }
 
@@ -124,7 +120,7 @@ TEST(NodeFailures, ALostStreamBetweenSitesIsOneCauseForAll) {
     const Report report = run_job(on_nodes(job, 1));
     const std::string& output = report.outcome.output;
     EXPECT_EQ(report.outcome.code, 0) << output;
-    const std::size_t went_on = static_cast<std::size_t>(count_of("went on", output));
+    const std::size_t went_on = static_cast<std::size_t>(count_of(output, "went on"));
     // The two ends of the stream may each have lost the other.
     EXPECT_EQ(went_on + report.ranks.size(), 4U) << output;
     EXPECT_TRUE(went_on == 0 || report.ranks.empty()) << output;
@@ -134,7 +130,7 @@ TEST(NodeFailures, ALostStreamBetweenSitesIsOneCauseForAll) {
           << output;
     }
     if (went_on == 0) {
-      EXPECT_LT(report.latency_ms(), 5000 + kLateMs) << output;
+      EXPECT_LT(report.latency_ms(), 5000 + kLateBetweenNodesMs) << output;
     }
   }
   EXPECT_GT(ended, 0) << "no stream with a message under way was cut";
@@ -158,10 +154,10 @@ int lose_streams(const std::string& mode, const std::vector<std::string>& causes
     const std::string& output = report.outcome.output;
     SCOPED_TRACE(job.environment[2] + "\n" + output);
     EXPECT_EQ(report.outcome.code, 0);
-    if (count_of("went on", output) == 4 && report.ranks.empty()) continue;
+    if (count_of(output, "went on") == 4 && report.ranks.empty()) continue;
     expect_one_cause(report, 4, "");
     EXPECT_TRUE(std::ranges::any_of(causes, [&](const auto& cause) { return cause_of(report).starts_with(cause); }));
-    const int closings = count_of("closing engine ", output);
+    const int closings = count_of(output, "closing engine ");
     EXPECT_TRUE(closings == 0 || closings == 4);
     closed += closings / 4;
   }

@@ -3,24 +3,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 #include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
 
-constexpr int kRanks = 4;
+constexpr int kRefusingRanks = 4;
 constexpr double kTimeoutS = 10;
 /// The choice of survivors and of lost engines waits for 2 s at most.
 constexpr double kLateS = 6;
-
-bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
 struct Report {
   Outcome outcome;
@@ -33,10 +32,10 @@ Report run_refusing(int per_node, int chosen, int delay_us, int nth) {
   Report report;
   std::vector<std::string> environment = {"TORII_ARENA=512M", "TORII_TIMEOUT=" + std::to_string(kTimeoutS)};
   if (per_node != 0) environment.push_back("TORII_TEST_PER_NODE=" + std::to_string(per_node));
-  report.outcome = run({std::string(TORII_TEST_BIN_DIR) + "/torii-run", "-n", std::to_string(kRanks), "--timeout", "25",
-                        "--on-failure", "continue", "--", TORII_TEST_REFUSING_RANK, std::to_string(chosen),
-                        std::to_string(delay_us), std::to_string(nth)},
-                       environment);
+  report.outcome = run(
+      {bin_dir() + "/torii-run", "-n", std::to_string(kRefusingRanks), "--timeout", "25", "--on-failure", "continue",
+       "--", helper("refusing_rank"), std::to_string(chosen), std::to_string(delay_us), std::to_string(nth)},
+      environment);
   const std::string& output = report.outcome.output;
   const std::regex line("rank [0-9]+ after ([0-9.]+) s: (survivors|calls): ([^\n]*)");
   for (auto at = std::sregex_iterator(output.begin(), output.end(), line); at != std::sregex_iterator(); ++at) {
@@ -47,18 +46,18 @@ Report run_refusing(int per_node, int chosen, int delay_us, int nth) {
 }
 
 /// A rank without memory is killed at a random moment of the call, or as soon as the call has told it so.
-void refuse_at_random(int per_node, int nth_least, int nth_most, int rounds) {
-  const auto seed = static_cast<unsigned>(now_s() * 1e6);
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
-  for (int round = 0; round < rounds && !::testing::Test::HasFailure(); ++round) {
-    const int chosen = static_cast<int>(random() % kRanks);
-    const int delay_us = round % 3 == 0 ? 5'000'000 : static_cast<int>(random() % 3000);
+void refuse_at_random(const std::string& part, int per_node, int nth_least, int nth_most) {
+  for (const Seed& seed : seeds_of("test_refusing/" + part, is_full() ? 200 : 4)) {
+    if (::testing::Test::HasFailure()) return;
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    const int chosen = static_cast<int>(random() % kRefusingRanks);
+    const int delay_us = seed.value % 3 == 0 ? 5'000'000 : static_cast<int>(random() % 3000);
     const int nth = nth_least + static_cast<int>(random() % static_cast<unsigned>(nth_most - nth_least + 1));
     const Report report = run_refusing(per_node, chosen, delay_us, nth);
     SCOPED_TRACE("rank " + std::to_string(chosen) + ", killed after " + std::to_string(delay_us) + " us, allocation " +
                  std::to_string(nth) + "\n" + report.outcome.output);
-    EXPECT_EQ(report.ends.size(), std::size_t{kRanks - 1});
+    EXPECT_EQ(report.ends.size(), std::size_t{kRefusingRanks - 1});
     EXPECT_EQ(std::set<std::string>(report.ends.begin(), report.ends.end()).size(), 1U);
     EXPECT_EQ(std::set<std::string>(report.calls.begin(), report.calls.end()).size(), report.calls.empty() ? 0U : 1U);
     EXPECT_LT(report.latest_s, kLateS);
@@ -74,11 +73,11 @@ void refuse_at_random(int per_node, int nth_least, int nth_most, int rounds) {
 constexpr int kFirst = 4;
 constexpr int kLast = 90;
 
-TEST(Refusing, WithoutArenaWithinANode) { refuse_at_random(0, 0, 0, is_full() ? 200 : 4); }
-TEST(Refusing, WithoutArenaBetweenNodes) { refuse_at_random(1, 0, 0, is_full() ? 200 : 4); }
-TEST(Refusing, WithoutArenaOnTwoNodes) { refuse_at_random(2, 0, 0, is_full() ? 200 : 4); }
-TEST(Refusing, WithoutHeapWithinANode) { refuse_at_random(0, kFirst, kLast, is_full() ? 200 : 4); }
-TEST(Refusing, WithoutHeapBetweenNodes) { refuse_at_random(1, kFirst, kLast, is_full() ? 200 : 4); }
+TEST(Refusing, WithoutArenaWithinANode) { refuse_at_random("arena_within_a_node", 0, 0, 0); }
+TEST(Refusing, WithoutArenaBetweenNodes) { refuse_at_random("arena_between_nodes", 1, 0, 0); }
+TEST(Refusing, WithoutArenaOnTwoNodes) { refuse_at_random("arena_on_two_nodes", 2, 0, 0); }
+TEST(Refusing, WithoutHeapWithinANode) { refuse_at_random("heap_within_a_node", 0, kFirst, kLast); }
+TEST(Refusing, WithoutHeapBetweenNodes) { refuse_at_random("heap_between_nodes", 1, kFirst, kLast); }
 
 }  // namespace
 }  // namespace torii::tests

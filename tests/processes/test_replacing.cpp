@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -14,26 +13,25 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
-
-bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
 void sleep_ms(double milliseconds) {
   std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds));
 }
 
 /// One job of `ranks` ranks, of which so many are killed one after the other.
-void kill_and_replace(int ranks, int kills, unsigned seed, const std::vector<std::string>& environment) {
+void kill_and_replace(int ranks, int kills, const Seed& seed, const std::vector<std::string>& environment) {
   const std::string file = testing::TempDir() + "torii_test_over_" + std::to_string(getpid());
   std::filesystem::remove(file);
-  Process job(
-      {std::string(TORII_TEST_BIN_DIR) + "/torii-run", "-n", std::to_string(ranks), "--timeout", "50", "--on-failure",
-       "replace", "--replacements", std::to_string(kills), "--", TORII_TEST_REPLACED_RANK, file},
-      environment);
-  std::minstd_rand random(seed);
+  Process job({bin_dir() + "/torii-run", "-n", std::to_string(ranks), "--timeout", "50", "--on-failure", "replace",
+               "--replacements", std::to_string(kills), "--", helper("replaced_rank"), file},
+              environment);
+  std::mt19937_64 random(seed.value);
   std::uniform_real_distribution<double> pause_ms(0, 60);
   for (int kill = 0; kill < kills;) {
     sleep_ms(pause_ms(random));
@@ -47,14 +45,14 @@ void kill_and_replace(int ranks, int kills, unsigned seed, const std::vector<std
   std::ofstream(file) << "over";
   const Outcome outcome = job.wait(55);
   std::filesystem::remove(file);
-  EXPECT_EQ(outcome.code, 0) << "seed " << seed << "\n" << outcome.output;
+  EXPECT_EQ(outcome.code, 0) << seed << "\n" << outcome.output;
   for (int rank = 0; rank < ranks; ++rank) {
     EXPECT_TRUE(holds(outcome.output, "rank " + std::to_string(rank) + " has the right sum")) << outcome.output;
   }
 }
 
 TEST(Replacing, GoesOnWithTheRightSums) {
-  for (unsigned seed = 1; seed <= (is_full() ? 100U : 3U); ++seed) {
+  for (const Seed& seed : seeds_of("test_replacing/within_a_node", is_full() ? 100 : 3)) {
     SCOPED_TRACE(seed);
     kill_and_replace(3, 10, seed, {});
     if (HasFailure()) return;
@@ -63,7 +61,7 @@ TEST(Replacing, GoesOnWithTheRightSums) {
 
 #ifdef TORII_TEST_LIBFABRIC
 TEST(Replacing, GoesOnBetweenNodes) {
-  for (unsigned seed = 1; seed <= (is_full() ? 50U : 2U); ++seed) {
+  for (const Seed& seed : seeds_of("test_replacing/between_nodes", is_full() ? 50 : 2)) {
     SCOPED_TRACE(seed);
     kill_and_replace(3, 4, seed, {"TORII_TRANSPORT=libfabric", "TORII_ENGINES=2"});
     if (HasFailure()) return;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
@@ -17,7 +18,7 @@ namespace {
 
 constexpr int kSilentMs = 2500;
 /// A call that waits for the silent rank takes nearly all of that, and machines are busy.
-constexpr double kLateMs = 1500;
+constexpr double kLateBehindSilentMs = 1500;
 
 struct Provider {
   std::string transport;
@@ -26,25 +27,19 @@ struct Provider {
 
 void PrintTo(const Provider& provider, std::ostream* stream) { *stream << provider.transport << " " << provider.name; }
 
-int count_of(const std::string& part, const std::string& text) {
-  int count = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
-  return count;
-}
-
 class Silent : public testing::TestWithParam<Provider> {
  protected:
   static void expect_nobody_waits(const std::string& mode, int ranks) {
     const Outcome outcome =
-        run({std::string(TORII_TEST_BIN_DIR) + "/torii-run", "-n", std::to_string(ranks), "--timeout", "25", "--",
-             TORII_TEST_SILENT_RANK, mode, std::to_string(kSilentMs)},
+        run({bin_dir() + "/torii-run", "-n", std::to_string(ranks), "--timeout", "25", "--", helper("silent_rank"),
+             mode, std::to_string(kSilentMs)},
             {"TORII_TRANSPORT=" + GetParam().transport, "TORII_PROVIDER=" + GetParam().name, "TORII_WAIT=yield"});
     ASSERT_EQ(outcome.code, 0) << outcome.output;
     const std::regex line("the longest [a-z]+ took ([0-9]+) ms");
     int told = 0;
     for (auto at = std::sregex_iterator(outcome.output.begin(), outcome.output.end(), line);
          at != std::sregex_iterator(); ++at, ++told) {
-      EXPECT_LT(std::stod((*at)[1]), kLateMs) << outcome.output;
+      EXPECT_LT(std::stod((*at)[1]), kLateBehindSilentMs) << outcome.output;
     }
     EXPECT_EQ(told, ranks - 1) << outcome.output;
   }
@@ -59,12 +54,12 @@ TEST_P(Silent, OneToWhichAnotherTeamHasMuchUnderWay) { expect_nobody_waits("besi
 TEST_P(Silent, TheMemoryOfATeamIsKeptWhereItsDeadMemberMayStillWrite) {
   for (const bool dies : {true, false}) {
     const Outcome outcome =
-        run({std::string(TORII_TEST_BIN_DIR) + "/torii-run", "-n", "3", "--timeout", "25", "--on-failure", "continue",
-             "--", TORII_TEST_SILENT_RANK, dies ? "dies" : "aborts", dies ? "3200" : "800"},
+        run({bin_dir() + "/torii-run", "-n", "3", "--timeout", "25", "--on-failure", "continue", "--",
+             helper("silent_rank"), dies ? "dies" : "aborts", dies ? "3200" : "800"},
             {"TORII_TRANSPORT=" + GetParam().transport, "TORII_PROVIDER=" + GetParam().name, "TORII_WAIT=yield"});
     EXPECT_EQ(outcome.code, dies ? 128 + SIGKILL : 0) << outcome.output;
-    EXPECT_EQ(count_of("the place of the team is kept", outcome.output), dies ? 2 : 0) << outcome.output;
-    EXPECT_EQ(count_of("the place of the team is used", outcome.output), dies ? 0 : 3) << outcome.output;
+    EXPECT_EQ(count_of(outcome.output, "the place of the team is kept"), dies ? 2 : 0) << outcome.output;
+    EXPECT_EQ(count_of(outcome.output, "the place of the team is used"), dies ? 0 : 3) << outcome.output;
   }
 }
 

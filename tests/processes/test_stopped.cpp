@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "runtime/devices/address.hpp"
+#include "tests/processes/join_job.hpp"
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
 namespace {
-
-using Words = std::vector<std::string>;
 
 constexpr const char* kTimeout = "TORII_TIMEOUT=1";
 constexpr useconds_t kStopUs = 1'500'000;
@@ -26,11 +26,6 @@ constexpr useconds_t kApartUs = 30'000;
 /// How long ranks work when they are stopped amidst, and when they are stopped before.
 constexpr useconds_t kLongUs = 2'900'000;
 constexpr useconds_t kShortUs = 100'000;
-
-int free_port() {
-  const Descriptor socket = listen_on(Address::parse("127.0.0.1", 0), {}, 1);
-  return Address::of_socket(socket.get()).port();
-}
 
 /// Stops one after the other and continues them the other way round: the last to be stopped waits for all others when
 /// it goes on.
@@ -48,7 +43,7 @@ void stop_for_long(std::vector<pid_t> processes) {
 }
 
 Words work(int chosen, useconds_t us) {
-  return {TORII_TEST_FAILURE_RANK, "work", std::to_string(chosen), std::to_string(us), "1000"};
+  return {helper("failure_rank"), "work", std::to_string(chosen), std::to_string(us), "1000"};
 }
 
 int workers(const Outcome& outcome) {
@@ -71,12 +66,7 @@ void stop_launched_jobs(const std::vector<LaunchedJob>& jobs, useconds_t running
   for (const LaunchedJob& job : jobs) {
     Words environment = job.environment;
     environment.push_back(kTimeout);
-    Words command = {std::string(TORII_TEST_BIN_DIR) + "/torii-run",
-                     "-n",
-                     std::to_string(job.ranks),
-                     "--on-failure",
-                     "continue",
-                     "--"};
+    Words command = {bin_dir() + "/torii-run", "-n", std::to_string(job.ranks), "--on-failure", "continue", "--"};
     const Words rank = work(job.chosen, job.work_us);
     command.insert(command.end(), rank.begin(), rank.end());
     launched.push_back(std::make_unique<Process>(command, environment));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/processes/torii_info_runs.hpp"
+#include "tests/support/places.hpp"
 #include "tools/torii-info/tune.hpp"
 
 namespace torii::tests {
@@ -98,8 +99,7 @@ TEST(ToriiInfo, BadCommandLinesEndWithTwoAndAMessageOfTheirOwn) {
 
 TEST(ToriiInfo, WhatStdoutCannotTakeIsNoSuccess) {
   for (const std::string command : {"", " plan allreduce", " tune", " phases"}) {
-    const Outcome outcome =
-        run({"sh", "-c", std::string(TORII_TEST_BIN_DIR) + "/torii-info" + command + " >/dev/full"});
+    const Outcome outcome = run({"sh", "-c", bin_dir() + "/torii-info" + command + " >/dev/full"});
     EXPECT_EQ(outcome.code, 2) << command << ": " << outcome.output;
     EXPECT_TRUE(holds(outcome.output, "torii-info: cannot write ")) << command << ": " << outcome.output;
   }
@@ -156,7 +156,7 @@ TEST(ToriiInfo, OverviewAsJson) {
 }
 
 TEST(ToriiInfo, OverviewDrawsDevicesAndMemoriesOfTheMachine) {
-  const std::filesystem::path source = TORII_TEST_SOURCE_DIR;
+  const std::filesystem::path source = source_dir();
   const std::string machine = source / "tests/runtime/devices/machines/two_sides.xml";
   const Outcome text = torii_info({}, {"HWLOC_XMLFILE=" + machine});
   EXPECT_EQ(text.code, 0) << text.output;

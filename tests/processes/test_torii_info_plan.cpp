@@ -11,6 +11,7 @@
 
 #include "runtime/base/status.hpp"
 #include "tests/processes/torii_info_runs.hpp"
+#include "tests/support/places.hpp"
 #include "tools/torii-info/plan.hpp"
 
 namespace torii::tests {
@@ -133,7 +134,7 @@ TEST(ToriiInfoPlan, WithoutARowTheCatalogueDecides) {
 
 /// docs/pictures/README.md has one command per picture.
 TEST(ToriiInfoPlan, CommittedPicturesAreWhatItDraws) {
-  const std::filesystem::path folder = std::filesystem::path(TORII_TEST_SOURCE_DIR) / "docs" / "pictures";
+  const std::filesystem::path folder = std::filesystem::path(source_dir()) / "docs" / "pictures";
   std::istringstream lines(content(folder / "README.md"));
   int pictures = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -153,7 +154,7 @@ TEST(ToriiInfoPlan, CommittedPicturesAreWhatItDraws) {
 /// The pictures of docs/pictures/draw.py: house, ring, and segment from a plan.
 TEST(ToriiInfoPlan, CommittedDrawingsAreWhatTheScriptDraws) {
   if (run({"python3", "-c", ""}).code != 0) GTEST_SKIP() << "python3 is not installed";
-  const std::filesystem::path folder = std::filesystem::path(TORII_TEST_SOURCE_DIR) / "docs" / "pictures";
+  const std::filesystem::path folder = std::filesystem::path(source_dir()) / "docs" / "pictures";
   std::istringstream lines(content(folder / "README.md"));
   int pictures = 0;
   for (std::string line; std::getline(lines, line);) {

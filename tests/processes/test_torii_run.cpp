@@ -18,15 +18,17 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
 
-const std::string kToriiRun = std::string(TORII_TEST_BIN_DIR) + "/torii-run";
+const std::string kRun = bin_dir() + "/torii-run";
 
 Outcome torii_run(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), kToriiRun);
+  arguments.insert(arguments.begin(), kRun);
   return run(arguments);
 }
 
@@ -90,19 +92,19 @@ TEST(ToriiRun, StartsRanksAndPassesArgumentsOutputAndInput) {
   for (const char* line : {"0/3 -x --y\n", "1/3 -x --y\n", "2/3 -x --y\n"}) EXPECT_TRUE(holds(outcome.output, line));
   const Outcome without_dashes = torii_run({"-n", "1", "echo", "--timeout", "-n"});
   EXPECT_EQ(without_dashes.output, "--timeout -n\n") << "flags behind the program belong to the program";
-  const Outcome input = run({"sh", "-c", "echo hello | " + kToriiRun + " -n 2 -- cat"});
+  const Outcome input = run({"sh", "-c", "echo hello | " + kRun + " -n 2 -- cat"});
   EXPECT_EQ(input.output, "hello\n") << "rank 0 alone reads";
 }
 
 TEST(ToriiRun, ClosedStreamsAreNotTakenForTheJobsSockets) {
-  const std::string program = std::string(TORII_TEST_JOIN_RANK) + " twice";
-  const std::string script = kToriiRun + " --timeout 20 -n 2 -- " + program + " <&- >&- 2>&-";
+  const std::string program = helper("join_rank") + " twice";
+  const std::string script = kRun + " --timeout 20 -n 2 -- " + program + " <&- >&- 2>&-";
   const Outcome outcome = run({"sh", "-c", script});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 
 TEST(ToriiRun, TooFewDescriptorsAreNamedWithTheLimit) {
-  const Outcome outcome = run({"sh", "-c", "ulimit -n 64; " + kToriiRun + " -n 80 -- true"});
+  const Outcome outcome = run({"sh", "-c", "ulimit -n 64; " + kRun + " -n 80 -- true"});
   EXPECT_EQ(outcome.code, 3) << outcome.output;
   EXPECT_TRUE(holds(outcome.output, "Too many open files; raise the limit (ulimit -n)")) << outcome.output;
 }
@@ -185,7 +187,7 @@ TEST(ToriiRun, TimeoutNamesWhoStillRuns) {
 TEST(ToriiRun, ForwardsSignals) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::string script = "trap 'echo got; exit 0' INT TERM; echo ready; while :; do sleep 0.02; done";
-    Process handled({kToriiRun, "-n", "2", "--", "sh", "-c", script});
+    Process handled({kRun, "-n", "2", "--", "sh", "-c", script});
     ASSERT_TRUE(eventually([&] { return children_of(handled.pid()).size() == 2; }));
     std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until the shells have set their traps
     handled.kill(signal);
@@ -193,7 +195,7 @@ TEST(ToriiRun, ForwardsSignals) {
     EXPECT_EQ(outcome.code, 0) << outcome.output;
     EXPECT_NE(outcome.output.find("got\n"), outcome.output.rfind("got\n")) << "both ranks must get it";
 
-    Process unhandled({kToriiRun, "-n", "2", "--", "sleep", "60"});
+    Process unhandled({kRun, "-n", "2", "--", "sleep", "60"});
     ASSERT_TRUE(eventually([&] { return children_of(unhandled.pid()).size() == 2; }));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     unhandled.kill(signal);
@@ -202,7 +204,7 @@ TEST(ToriiRun, ForwardsSignals) {
 }
 
 TEST(ToriiRun, ASecondSignalKills) {
-  Process job({kToriiRun, "-n", "2", "--", "sh", "-c", "trap '' INT TERM; while :; do sleep 0.02; done"});
+  Process job({kRun, "-n", "2", "--", "sh", "-c", "trap '' INT TERM; while :; do sleep 0.02; done"});
   ASSERT_TRUE(eventually([&] { return children_of(job.pid()).size() == 2; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   job.kill(SIGINT);
@@ -230,16 +232,16 @@ class Residue : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     namespace fs = std::filesystem;
-    launcher_ = kToriiRun;
-    rank_program_ = TORII_TEST_JOIN_RANK;
+    launcher_ = kRun;
+    rank_program_ = helper("join_rank");
     prctl(PR_SET_CHILD_SUBREAPER, 1);  // ranks of a killed torii-run become ours, so that their end can be waited for
     if (unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return;
     if (mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m") != 0) return;
     // Debug builds are large; /dev/shm itself stays as small as in a default container.
     fs::create_directory("/dev/shm/programs");
     if (mount("tmpfs", "/dev/shm/programs", "tmpfs", 0, "size=512m") != 0) return;
-    fs::copy_file(kToriiRun, "/dev/shm/programs/torii-run");
-    fs::copy_file(TORII_TEST_JOIN_RANK, "/dev/shm/programs/join_rank");
+    fs::copy_file(kRun, "/dev/shm/programs/torii-run");
+    fs::copy_file(helper("join_rank"), "/dev/shm/programs/join_rank");
     if (mount("tmpfs", "/tmp", "tmpfs", 0, "size=64m") != 0) return;
     launcher_ = "/dev/shm/programs/torii-run";
     rank_program_ = "/dev/shm/programs/join_rank";
@@ -272,15 +274,11 @@ class Residue : public testing::Test {
 };
 
 TEST_F(Residue, KillsAtRandomMomentsLeaveNothing) {
-  const bool full = std::getenv("TORII_TEST_FULL") != nullptr;
-  const int kills = full ? 1000 : 25;
-  const auto seed = static_cast<unsigned>(std::chrono::steady_clock::now().time_since_epoch().count());
-  RecordProperty("seed", static_cast<int>(seed));
-  SCOPED_TRACE("seed " + std::to_string(seed) + (private_ ? "" : ", on shared folders"));
-  std::mt19937 random(seed);
+  SCOPED_TRACE(private_ ? "on private folders" : "on shared folders");
   constexpr std::size_t kRanks = 3;
   const std::set<std::string> before = files();
-  for (int attempt = 0; attempt < kills; ++attempt) {
+  for (const Seed& seed : seeds_of("test_torii_run", is_full() ? 1000 : 25)) {
+    std::mt19937_64 random(seed.value);
     Process job({launcher_, "-n", std::to_string(kRanks), "--", rank_program_, "loop"});
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
     const std::vector<pid_t> ranks = children_of(job.pid());
@@ -288,10 +286,10 @@ TEST_F(Residue, KillsAtRandomMomentsLeaveNothing) {
     const bool kills_launcher = victim >= ranks.size();
     kill(kills_launcher ? job.pid() : ranks[victim], SIGKILL);
     const Outcome outcome = job.wait(10);
-    EXPECT_EQ(outcome.code, 128 + SIGKILL) << "attempt " << attempt << ": " << outcome.output;
-    EXPECT_FALSE(holds(outcome.output, "deadline")) << "attempt " << attempt << ": " << outcome.output;
+    EXPECT_EQ(outcome.code, 128 + SIGKILL) << seed << ": " << outcome.output;
+    EXPECT_FALSE(holds(outcome.output, "deadline")) << seed << ": " << outcome.output;
     // Everything the job started is gone; what torii-run could no longer collect comes to us.
-    EXPECT_TRUE(eventually([] { return waitpid(-1, nullptr, WNOHANG) < 0; })) << "attempt " << attempt;
+    EXPECT_TRUE(eventually([] { return waitpid(-1, nullptr, WNOHANG) < 0; })) << seed;
     if (HasFailure()) break;
   }
   // Files that the job leaves stay; those of other programs that use torii disappear with the programs.

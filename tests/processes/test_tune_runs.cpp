@@ -11,14 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/processes/join_job.hpp"
 #include "tests/processes/torii_info_runs.hpp"
 #include "tests/support/folder_test.hpp"
+#include "tests/support/places.hpp"
 
 namespace torii::tests {
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
 
 Words with(Words words, const Words& more) {
   words.insert(words.end(), more.begin(), more.end());
@@ -202,7 +203,7 @@ TEST_F(Tune, OneCpuIsRefusedWithoutOversubscription) {
 }
 
 TEST_F(Tune, RunsAloneInsideAJob) {
-  const std::string torii_run = std::string(TORII_TEST_BIN_DIR) + "/torii-run";
+  const std::string torii_run = bin_dir() + "/torii-run";
   const Words tune = with(kSmall, {"-o", path("table")});
   const Outcome several = run(with({torii_run, "-n", "2", "--", kToriiInfo}, tune));
   EXPECT_EQ(several.code, 3) << several.output;

@@ -8,9 +8,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/places.hpp"
+
 namespace torii::tests {
 
-const std::string kToriiInfo = std::string(TORII_TEST_BIN_DIR) + "/torii-info";
+const std::string kToriiInfo = bin_dir() + "/torii-info";
 
 Outcome torii_info(std::vector<std::string> arguments, const std::vector<std::string>& environment) {
   arguments.insert(arguments.begin(), kToriiInfo);

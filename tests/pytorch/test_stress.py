@@ -2,12 +2,13 @@
 # Random operations over torii and over Gloo, side by side, with threads and waits in other orders on each rank.
 """Stress of the backend of PyTorch; Gloo is the reference."""
 import random
+import sys
 import threading
 
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import FULL, job, seed
+from ranks import FULL, job, seeds
 from torch.distributed import ReduceOp
 
 STEPS = 3000 if FULL else 120
@@ -90,9 +91,11 @@ def run(number, rank, ranks, groups, errors, steps):
         errors.append(error)
 
 
+@pytest.mark.parametrize("number", seeds("pytorch_test_stress"))
 @pytest.mark.parametrize("ranks", (2, 3, 4) if FULL else (2, 3))
-def test_random_operations(ranks):
-    number = seed()
+def test_random_operations(ranks, number):
+    print(f"seed {number} of pytorch_test_stress: replay it with TORII_TEST_SEED={number}, then add the line "
+          f"'pytorch_test_stress {number} WHAT IT FOUND' to tests/seeds.txt", file=sys.stderr)
 
     def check(rank):
         errors = []

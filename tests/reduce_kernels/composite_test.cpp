@@ -10,6 +10,7 @@
 
 #include "reduce_kernels/float16.hpp"
 #include "tests/reduce_kernels/fuzz_data.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::kernels::testing {
 namespace {
@@ -53,102 +54,114 @@ T expression(const std::function<T(int)>& source, const std::function<T(T, T)>& 
 }
 
 TEST(Canonical, IsTheDeclaredExpressionInFloat) {
-  Random random(seed());
-  for (const int source_count : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 31, 33, 64, 100, 257, 1023}) {
-    const auto count = static_cast<size_t>(pick(random, 0, 1500));
-    auto sources = random_vectors<float>(Type::f32, false, source_count, count, random);
-    Vectors<float> targets(2, std::vector<float>(count + 1));
-    fold_canonical(find(Op::sum, Type::f32), Type::f32, operands_of(addresses(sources), addresses(targets)), count);
-    std::vector<float> expected(count + 1);
-    for (size_t i = 0; i < count; ++i) {
-      expected[i] = expression<float>([&](int s) { return sources[static_cast<size_t>(s)][i]; },
-                                      [](float a, float b) { return a + b; }, 0, source_count);
-    }
-    for (const auto& target : targets) {
-      ASSERT_EQ(first_difference(Type::f32, false, target.data(), expected.data(), count), count) << source_count;
+  for (const tests::Seed& seed : tests::seeds_of("kernels/composite", 1)) {
+    SCOPED_TRACE(seed);
+    Random random(seed.value);
+    for (const int source_count : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 31, 33, 64, 100, 257, 1023}) {
+      const auto count = static_cast<size_t>(pick(random, 0, 1500));
+      auto sources = random_vectors<float>(Type::f32, false, source_count, count, random);
+      Vectors<float> targets(2, std::vector<float>(count + 1));
+      fold_canonical(find(Op::sum, Type::f32), Type::f32, operands_of(addresses(sources), addresses(targets)), count);
+      std::vector<float> expected(count + 1);
+      for (size_t i = 0; i < count; ++i) {
+        expected[i] = expression<float>([&](int s) { return sources[static_cast<size_t>(s)][i]; },
+                                        [](float a, float b) { return a + b; }, 0, source_count);
+      }
+      for (const auto& target : targets) {
+        ASSERT_EQ(first_difference(Type::f32, false, target.data(), expected.data(), count), count) << source_count;
+      }
     }
   }
 }
 
 TEST(Canonical, RoundsSixteenBitFloatsOnceAndTakesWideOperands) {
-  Random random(seed());
-  for (const Type type : {Type::f16, Type::bf16}) {
-    for (const int source_count : {2, 3, 4, 5, 7, 8, 11, 34, 66, 300}) {
-      const auto count = static_cast<size_t>(pick(random, 1, 3000));
-      auto sources = random_vectors<uint16_t>(type, false, source_count, count, random);
-      auto wide_sources = random_vectors<float>(type, true, source_count, count, random);
-      std::vector<void*> source_addresses = addresses(sources);
-      // The second one, and others as often as not.
-      std::vector<uint8_t> is_wide(static_cast<size_t>(source_count));
-      for (size_t s = 0; s < is_wide.size(); ++s) {
-        is_wide[s] = s == 1 || pick(random, 0, 1) != 0 ? 1 : 0;
-        if (is_wide[s] != 0) source_addresses[s] = wide_sources[s].data();
+  for (const tests::Seed& seed : tests::seeds_of("kernels/composite", 1)) {
+    SCOPED_TRACE(seed);
+    Random random(seed.value);
+    for (const Type type : {Type::f16, Type::bf16}) {
+      for (const int source_count : {2, 3, 4, 5, 7, 8, 11, 34, 66, 300}) {
+        const auto count = static_cast<size_t>(pick(random, 1, 3000));
+        auto sources = random_vectors<uint16_t>(type, false, source_count, count, random);
+        auto wide_sources = random_vectors<float>(type, true, source_count, count, random);
+        std::vector<void*> source_addresses = addresses(sources);
+        // The second one, and others as often as not.
+        std::vector<uint8_t> is_wide(static_cast<size_t>(source_count));
+        for (size_t s = 0; s < is_wide.size(); ++s) {
+          is_wide[s] = s == 1 || pick(random, 0, 1) != 0 ? 1 : 0;
+          if (is_wide[s] != 0) source_addresses[s] = wide_sources[s].data();
+        }
+        std::vector<uint16_t> narrow(count);
+        std::vector<float> wide(count);
+        const std::vector<void*> targets = {narrow.data(), wide.data()};
+        Operands operands = operands_of(source_addresses, targets);
+        operands.wide_sources = is_wide.data();
+        operands.wide_targets = 2;
+        fold_canonical(find(Op::sum, type), type, operands, count);
+        std::vector<float> expected(count);
+        std::vector<uint16_t> rounded(count);
+        for (size_t i = 0; i < count; ++i) {
+          const auto source = [&](int s) {
+            const auto number = static_cast<size_t>(s);
+            const uint16_t bits = sources[number][i];
+            return is_wide[number] != 0 ? wide_sources[number][i]
+                   : type == Type::f16  ? f16_to_f32(bits)
+                                        : bf16_to_f32(bits);
+          };
+          expected[i] = expression<float>(
+              source, [](float a, float b) { return a + b; }, 0, source_count);
+          rounded[i] = type == Type::f16 ? f32_to_f16(expected[i]) : f32_to_bf16(expected[i]);
+        }
+        ASSERT_EQ(first_difference(type, true, wide.data(), expected.data(), count), count) << source_count;
+        ASSERT_EQ(first_difference(type, false, narrow.data(), rounded.data(), count), count) << source_count;
       }
-      std::vector<uint16_t> narrow(count);
-      std::vector<float> wide(count);
-      const std::vector<void*> targets = {narrow.data(), wide.data()};
-      Operands operands = operands_of(source_addresses, targets);
-      operands.wide_sources = is_wide.data();
-      operands.wide_targets = 2;
-      fold_canonical(find(Op::sum, type), type, operands, count);
-      std::vector<float> expected(count);
-      std::vector<uint16_t> rounded(count);
-      for (size_t i = 0; i < count; ++i) {
-        const auto source = [&](int s) {
-          const auto number = static_cast<size_t>(s);
-          const uint16_t bits = sources[number][i];
-          return is_wide[number] != 0 ? wide_sources[number][i]
-                 : type == Type::f16  ? f16_to_f32(bits)
-                                      : bf16_to_f32(bits);
-        };
-        expected[i] = expression<float>(
-            source, [](float a, float b) { return a + b; }, 0, source_count);
-        rounded[i] = type == Type::f16 ? f32_to_f16(expected[i]) : f32_to_bf16(expected[i]);
-      }
-      ASSERT_EQ(first_difference(type, true, wide.data(), expected.data(), count), count) << source_count;
-      ASSERT_EQ(first_difference(type, false, narrow.data(), rounded.data(), count), count) << source_count;
     }
   }
 }
 
 TEST(Canonical, WorksInPlaceOfAnySource) {
-  Random random(seed());
-  constexpr size_t kCount = 1111;
-  for (const int source_count : {2, 3, 4, 5, 8, 13}) {
-    for (int in_place = 0; in_place < source_count; ++in_place) {
-      auto sources = random_vectors<double>(Type::f64, false, source_count, kCount, random);
-      Vectors<double> target(1, std::vector<double>(kCount));
-      const FoldFn fold = find(Op::sum, Type::f64);
-      fold_canonical(fold, Type::f64, operands_of(addresses(sources), addresses(target)), kCount);
-      const std::vector<void*> same = {sources[static_cast<size_t>(in_place)].data()};
-      fold_canonical(fold, Type::f64, operands_of(addresses(sources), same), kCount);
-      ASSERT_EQ(first_difference(Type::f64, false, same[0], target[0].data(), kCount), kCount)
-          << source_count << " " << in_place;
+  for (const tests::Seed& seed : tests::seeds_of("kernels/composite", 1)) {
+    SCOPED_TRACE(seed);
+    Random random(seed.value);
+    constexpr size_t kCount = 1111;
+    for (const int source_count : {2, 3, 4, 5, 8, 13}) {
+      for (int in_place = 0; in_place < source_count; ++in_place) {
+        auto sources = random_vectors<double>(Type::f64, false, source_count, kCount, random);
+        Vectors<double> target(1, std::vector<double>(kCount));
+        const FoldFn fold = find(Op::sum, Type::f64);
+        fold_canonical(fold, Type::f64, operands_of(addresses(sources), addresses(target)), kCount);
+        const std::vector<void*> same = {sources[static_cast<size_t>(in_place)].data()};
+        fold_canonical(fold, Type::f64, operands_of(addresses(sources), same), kCount);
+        ASSERT_EQ(first_difference(Type::f64, false, same[0], target[0].data(), kCount), kCount)
+            << source_count << " " << in_place;
+      }
     }
   }
 }
 
 TEST(Pieces, AreFoldedAtTheirStrides) {
-  Random random(seed());
-  constexpr size_t kPieceElements = 37;
-  constexpr size_t kPieceCount = 11;
-  constexpr size_t kSourceStrides[] = {kPieceElements, 50, 61};
-  constexpr size_t kTargetStride = 45;
-  auto sources = random_vectors<int32_t>(Type::i32, false, 3, 61 * kPieceCount, random);
-  Vectors<int32_t> target(1, std::vector<int32_t>(kTargetStride * kPieceCount, 12345));
-  std::vector<int32_t> expected = target[0];
-  for (size_t piece = 0; piece < kPieceCount; ++piece) {
-    for (size_t i = 0; i < kPieceElements; ++i) {
-      uint32_t sum = 0;
-      for (size_t s = 0; s < 3; ++s) sum += static_cast<uint32_t>(sources[s][piece * kSourceStrides[s] + i]);
-      expected[piece * kTargetStride + i] = static_cast<int32_t>(sum);
+  for (const tests::Seed& seed : tests::seeds_of("kernels/composite", 1)) {
+    SCOPED_TRACE(seed);
+    Random random(seed.value);
+    constexpr size_t kPieceElements = 37;
+    constexpr size_t kPieceCount = 11;
+    constexpr size_t kSourceStrides[] = {kPieceElements, 50, 61};
+    constexpr size_t kTargetStride = 45;
+    auto sources = random_vectors<int32_t>(Type::i32, false, 3, 61 * kPieceCount, random);
+    Vectors<int32_t> target(1, std::vector<int32_t>(kTargetStride * kPieceCount, 12345));
+    std::vector<int32_t> expected = target[0];
+    for (size_t piece = 0; piece < kPieceCount; ++piece) {
+      for (size_t i = 0; i < kPieceElements; ++i) {
+        uint32_t sum = 0;
+        for (size_t s = 0; s < 3; ++s) sum += static_cast<uint32_t>(sources[s][piece * kSourceStrides[s] + i]);
+        expected[piece * kTargetStride + i] = static_cast<int32_t>(sum);
+      }
     }
+    const ptrdiff_t source_strides_bytes[] = {kSourceStrides[0] * 4, kSourceStrides[1] * 4, kSourceStrides[2] * 4};
+    const ptrdiff_t target_strides_bytes[] = {kTargetStride * 4};
+    fold_pieces(find(Op::sum, Type::i32), operands_of(addresses(sources), addresses(target)),
+                {kPieceElements, kPieceCount, source_strides_bytes, target_strides_bytes});
+    EXPECT_EQ(target[0], expected);
   }
-  const ptrdiff_t source_strides_bytes[] = {kSourceStrides[0] * 4, kSourceStrides[1] * 4, kSourceStrides[2] * 4};
-  const ptrdiff_t target_strides_bytes[] = {kTargetStride * 4};
-  fold_pieces(find(Op::sum, Type::i32), operands_of(addresses(sources), addresses(target)),
-              {kPieceElements, kPieceCount, source_strides_bytes, target_strides_bytes});
-  EXPECT_EQ(target[0], expected);
 }
 
 /// Neither commutative nor associative: only the right order and the right grouping give the right number.
@@ -268,11 +281,12 @@ TEST(CompositeDeathTest, BrokenOperandsCrash) {
 }
 
 TEST(Copy, CopiesAnySizeFromAnyToAnyAlignment) {
-  Random random(seed());
   GuardedMemory from(1 << 17);
   GuardedMemory to(1 << 17);
-  for (int run = 0; run < 400; ++run) {
-    const auto bytes = static_cast<size_t>(pick(random, 0, run % 4 == 0 ? 100000 : 9000));
+  for (const tests::Seed& seed : tests::seeds_of("kernels/copy", 400)) {
+    SCOPED_TRACE(seed);
+    Random random(seed.value);
+    const auto bytes = static_cast<size_t>(pick(random, 0, pick(random, 0, 3) == 0 ? 100000 : 9000));
     const bool at_end = pick(random, 0, 3) == 0;
     const auto where = at_end ? GuardedMemory::Place::end : GuardedMemory::Place::offset;
     char* source = from.place(bytes, where, static_cast<size_t>(pick(random, 0, 200)));

@@ -24,7 +24,8 @@ mkdir -p "$build_dir/include"
 ln -sfn /usr/include/hwy "$build_dir/include/hwy"
 flags=(-std=c++20 -O2 -ffp-contract=off -fno-math-errno -Wall -Wextra -Wshadow -Wno-psabi "-I$source_dir"
        -isystem "$build_dir/include" -isystem "$gtest_dir/include" "-I$gtest_dir"
-       "-DHWY_DISABLED_TARGETS=(HWY_SVE_256|HWY_SVE2|HWY_SVE2_128)")
+       "-DHWY_DISABLED_TARGETS=(HWY_SVE_256|HWY_SVE2|HWY_SVE2_128)" "-DTORII_TEST_SOURCE_DIR=\"$source_dir\""
+       "-DTORII_TEST_BUILD_DIR=\"$build_dir\"")
 
 compile() {
   local object="$build_dir/$(basename "$1" .cc).o"
@@ -34,8 +35,9 @@ compile() {
   fi
 }
 objects=()
-for file in "${folders[0]}"/*.cpp "${folders[1]}"/*.cpp "$gtest_dir/src/gtest-all.cc" \
-            "$gtest_dir/src/gtest_main.cc"; do
+support=$source_dir/tests/support
+for file in "${folders[0]}"/*.cpp "${folders[1]}"/*.cpp "$support/places.cpp" "$support/test_run.cpp" \
+            "$gtest_dir/src/gtest-all.cc" "$gtest_dir/src/gtest_main.cc"; do
   compile "$file"
   objects+=("$build_dir/$(basename "$file" .cc).o")
 done

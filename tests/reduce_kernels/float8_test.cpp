@@ -17,7 +17,7 @@ namespace torii::kernels {
 namespace {
 
 /// A format by the tables of its specification.
-struct Format {
+struct Format8 {
   Type type;
   int mantissa_bits;
   int bias;
@@ -43,8 +43,8 @@ struct Format {
     static const std::array<std::vector<double>, 2> all = [] {
       std::array<std::vector<double>, 2> made;
       for (int magnitude = 0; magnitude < 128; ++magnitude) {
-        made[0].push_back(Format{Type::f8e4m3, 3, 7, 0, 0}.value(magnitude));
-        made[1].push_back(Format{Type::f8e5m2, 2, 15, 0, 0}.value(magnitude));
+        made[0].push_back(Format8{Type::f8e4m3, 3, 7, 0, 0}.value(magnitude));
+        made[1].push_back(Format8{Type::f8e5m2, 2, 15, 0, 0}.value(magnitude));
       }
       return made;
     }();
@@ -75,13 +75,13 @@ struct Format {
   bool same(uint8_t a, uint8_t b) const { return a == b || (is_nan(a) && is_nan(b)); }
 };
 
-constexpr Format kFormats[] = {{Type::f8e4m3, 3, 7, 0x7e, 0x7f}, {Type::f8e5m2, 2, 15, 0x7b, 0x7c}};
+constexpr Format8 kFormats8[] = {{Type::f8e4m3, 3, 7, 0x7e, 0x7f}, {Type::f8e5m2, 2, 15, 0x7b, 0x7c}};
 
-float widen(Type type, uint8_t bits) { return type == Type::f8e4m3 ? e4m3_to_f32(bits) : e5m2_to_f32(bits); }
-uint8_t narrow(Type type, float value) { return type == Type::f8e4m3 ? f32_to_e4m3(value) : f32_to_e5m2(value); }
+float widen8(Type type, uint8_t bits) { return type == Type::f8e4m3 ? e4m3_to_f32(bits) : e5m2_to_f32(bits); }
+uint8_t narrow8(Type type, float value) { return type == Type::f8e4m3 ? f32_to_e4m3(value) : f32_to_e5m2(value); }
 
 /// Ties between all neighbours, the floats beside them, and what overflows or is nothing; of both signs.
-std::vector<float> interesting(const Format& format) {
+std::vector<float> interesting(const Format8& format) {
   std::vector<float> all = {0,
                             464,
                             480,
@@ -121,26 +121,26 @@ TEST(Float8, LargestNumbersAreThoseOfTheSpecification) {
 }
 
 TEST(Float8, AllValuesWidenExactlyAndComeBack) {
-  for (const Format& format : kFormats) {
+  for (const Format8& format : kFormats8) {
     for (int i = 0; i < 256; ++i) {
       const auto bits = static_cast<uint8_t>(i);
-      const float value = widen(format.type, bits);
+      const float value = widen8(format.type, bits);
       if (format.is_nan(bits)) {
         EXPECT_TRUE(std::isnan(value)) << i;
       } else {
         EXPECT_EQ(value, format.widened(bits)) << i;
         EXPECT_EQ(std::signbit(value), i >= 128) << i;
       }
-      EXPECT_TRUE(format.same(narrow(format.type, value), bits)) << torii::name(format.type) << " " << i;
+      EXPECT_TRUE(format.same(narrow8(format.type, value), bits)) << torii::name(format.type) << " " << i;
     }
   }
 }
 
 TEST(Float8, RoundsToNearestEven) {
-  for (const Format& format : kFormats) {
+  for (const Format8& format : kFormats8) {
     for (const float number : interesting(format)) {
       const uint8_t expected = format.narrowed(number);
-      EXPECT_TRUE(format.same(narrow(format.type, number), expected)) << torii::name(format.type) << " " << number;
+      EXPECT_TRUE(format.same(narrow8(format.type, number), expected)) << torii::name(format.type) << " " << number;
     }
   }
 }
@@ -148,7 +148,7 @@ TEST(Float8, RoundsToNearestEven) {
 class Float8Kernels : public ::testing::TestWithParam<Isa> {};
 
 TEST_P(Float8Kernels, ConvertAsTheOracle) {
-  for (const Format& format : kFormats) {
+  for (const Format8& format : kFormats8) {
     std::vector<float> from = interesting(format);
     std::vector<uint8_t> to(from.size());
     std::vector<float> back(from.size());
@@ -183,7 +183,7 @@ TEST_P(Float8Kernels, AllPairsAsTheOracle) {
     left[i] = static_cast<uint8_t>(i >> 8);
     right[i] = static_cast<uint8_t>(i);
   }
-  for (const Format& format : kFormats) {
+  for (const Format8& format : kFormats8) {
     for (const Op op : {Op::sum, Op::prod, Op::min, Op::max}) {
       const void* sources[] = {left.data(), right.data()};
       void* target = out.data();

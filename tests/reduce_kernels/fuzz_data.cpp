@@ -8,7 +8,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -179,16 +178,6 @@ bool same_element(Type type, bool wide, const void* left, const void* right, siz
 }
 
 }  // namespace
-
-bool full_run() {
-  const char* value = std::getenv("TORII_TEST_FULL");
-  return value != nullptr && std::strcmp(value, "1") == 0;
-}
-
-uint64_t seed() {
-  const char* value = std::getenv("TORII_TEST_SEED");
-  return value == nullptr ? 1 : std::strtoull(value, nullptr, 10);
-}
 
 GuardedMemory::GuardedMemory(size_t bytes) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));

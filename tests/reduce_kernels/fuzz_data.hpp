@@ -19,12 +19,6 @@ using Random = std::mt19937_64;
 /// A number in low..high.
 inline int pick(Random& random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
 
-/// TORII_TEST_FULL=1 asks for the long run.
-bool full_run();
-
-/// The seed of this run: 1 unless TORII_TEST_SEED says otherwise; failures print it.
-uint64_t seed();
-
 /// Pages between two pages that fault: what reads or writes past either end dies.
 class GuardedMemory {
  public:

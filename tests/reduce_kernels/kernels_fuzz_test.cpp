@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "tests/reduce_kernels/fuzz_data.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::kernels::testing {
 namespace {
@@ -140,10 +141,10 @@ class RandomFold {
   std::string describe() const {
     std::string wide;
     for (const uint8_t is_wide : wide_sources_) wide += is_wide != 0 ? '1' : '0';
-    return ", seed " + std::to_string(seed()) + ", count " + std::to_string(count_) + ", sources " +
-           std::to_string(sources_.size()) + ", targets " + std::to_string(targets_.size()) + ", wide " + wide + "/" +
-           std::to_string(wide_targets_) + ", non-temporal " + std::to_string(non_temporal_) + ", in place " +
-           std::to_string(in_place_source_) + "->" + std::to_string(in_place_target_);
+    return ", count " + std::to_string(count_) + ", sources " + std::to_string(sources_.size()) + ", targets " +
+           std::to_string(targets_.size()) + ", wide " + wide + "/" + std::to_string(wide_targets_) +
+           ", non-temporal " + std::to_string(non_temporal_) + ", in place " + std::to_string(in_place_source_) + "->" +
+           std::to_string(in_place_target_);
   }
 
   Type type_;
@@ -162,19 +163,27 @@ class RandomFold {
 
 class KernelsFuzz : public ::testing::TestWithParam<Isa> {};
 
-TEST_P(KernelsFuzz, BitsEqualTheReference) {
-  Random random(seed());
+/// Folds of every kind, drawn by `random`, until one differs.
+void compare_folds(Isa isa, Random random) {
   Areas areas;
-  const int runs = full_run() ? 1000 : 60;
+  const int runs = tests::is_full() ? 1000 : 60;
   for (const Defined& defined : all_defined()) {
-    const FoldFn kernel = find(defined.op, defined.type, GetParam());
+    const FoldFn kernel = find(defined.op, defined.type, isa);
     const FoldFn reference = find(defined.op, defined.type, Isa::reference);
-    ASSERT_NE(kernel, nullptr) << label(defined.op, defined.type, GetParam());
-    ASSERT_NE(kernel, reference) << label(defined.op, defined.type, GetParam());
+    ASSERT_NE(kernel, nullptr) << label(defined.op, defined.type, isa);
+    ASSERT_NE(kernel, reference) << label(defined.op, defined.type, isa);
     for (int run = 0; run < runs; ++run) {
-      RandomFold(areas, defined.type, random).check(kernel, reference, label(defined.op, defined.type, GetParam()));
-      if (HasFatalFailure()) return;
+      RandomFold(areas, defined.type, random).check(kernel, reference, label(defined.op, defined.type, isa));
+      if (::testing::Test::HasFatalFailure()) return;
     }
+  }
+}
+
+TEST_P(KernelsFuzz, BitsEqualTheReference) {
+  for (const tests::Seed& seed : tests::seeds_of("kernels/fuzz", 1)) {
+    SCOPED_TRACE(seed);
+    compare_folds(GetParam(), Random(seed.value));
+    if (HasFatalFailure()) return;
   }
 }
 

@@ -41,6 +41,9 @@ inline Outcome run(const std::vector<std::string>& command, const std::vector<st
 
 inline bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+/// How often the text holds the part.
+int count_of(const std::string& text, const std::string& part);
+
 /// Children of a process, as the kernel lists them now.
 std::vector<pid_t> children_of(pid_t pid);
 

@@ -34,12 +34,12 @@ void check_class_size(const fs::path&, const SourceFile& file, std::vector<Viola
 
 constexpr size_t kExceptions = 5;
 
-constexpr std::array kRules = {Rule{"class_size", check_class_size, kExceptions}};
+constexpr std::array kClassRules = {Rule{"class_size", check_class_size, kExceptions}};
 
 }  // namespace
 
 bool ClassSize::is_too_large() const { return functions > kFunctions || (functions > 0 && data > kData); }
 
-std::span<const Rule> class_rules() { return kRules; }
+std::span<const Rule> class_rules() { return kClassRules; }
 
 }  // namespace torii::tidy

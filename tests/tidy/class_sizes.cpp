@@ -14,8 +14,6 @@ struct Token {
   size_t line = 0;  ///< from 0
 };
 
-bool is_word_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
 /// The length of the token that `rest` begins with. A literal is one token; so are "::" and "->".
 size_t token_length(std::string_view rest) {
   if (rest[0] == '"' || rest[0] == '\'') return std::min(rest.find(rest[0], 1), rest.size() - 1) + 1;

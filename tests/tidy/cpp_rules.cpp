@@ -179,7 +179,7 @@ void check_function_length(const fs::path&, const SourceFile& file, std::vector<
   if (file.kind == Kind::cpp) FunctionFinder(file, violations).run();
 }
 
-constexpr std::array kRules = {
+constexpr std::array kCppRules = {
     Rule{"pragma_once", check_pragma_once},
     Rule{"using_namespace", check_using_namespace},
     Rule{"commented_code", check_commented_code},
@@ -188,6 +188,6 @@ constexpr std::array kRules = {
 
 }  // namespace
 
-std::span<const Rule> cpp_rules() { return kRules; }
+std::span<const Rule> cpp_rules() { return kCppRules; }
 
 }  // namespace torii::tidy

@@ -108,32 +108,6 @@ constexpr std::string_view kOpenMpiOrder[] = {"openmpi",
 constexpr auto kPrivateHeaders =
     std::to_array<std::string_view>({"hwloc.h", "sodium.h", "xxhash.h", "mpi.h", "pmix.h"});
 
-struct Include {
-  size_t line = 0;
-  std::string target;
-  bool quoted = false;
-};
-
-std::vector<Include> includes_of(const SourceFile& file) {
-  std::vector<Include> includes;
-  if (file.kind != Kind::cpp) return includes;
-  for (size_t i = 0; i < file.lines.size(); ++i) {
-    // `code` tells a directive from its mention in a comment or a literal, `lines` still has the name.
-    const std::string& code = file.code[i];
-    const size_t hash = code.find_first_not_of(' ');
-    if (hash == std::string::npos || code[hash] != '#') continue;
-    const size_t word = code.find_first_not_of(' ', hash + 1);
-    if (word == std::string::npos || code.compare(word, 7, "include") != 0) continue;
-    const std::string& line = file.lines[i];
-    const size_t open = line.find_first_of("\"<", word);
-    if (open == std::string::npos) continue;
-    const size_t close = line.find(line[open] == '"' ? '"' : '>', open + 1);
-    if (close == std::string::npos) continue;
-    includes.push_back({i, line.substr(open + 1, close - open - 1), line[open] == '"'});
-  }
-  return includes;
-}
-
 std::optional<Folder> folder_of(std::string_view path) {
   const std::string_view name = path.substr(0, path.find('/'));
   const auto found = std::find_if(kFolders.begin(), kFolders.end(), [&](const auto& f) { return f.name == name; });
@@ -273,7 +247,7 @@ void check_embedder(const fs::path&, const SourceFile& file, std::vector<Violati
   }
 }
 
-constexpr std::array kRules = {
+constexpr std::array kIncludeRules = {
     Rule{"include_from_root", check_resolves},  Rule{"include_law", check_law},
     Rule{"inner_law", check_inner_law},         Rule{"pure_collectives", check_pure},
     Rule{"embedder_headers", check_embedder},   Rule{"own_header_first", check_own_header},
@@ -282,6 +256,26 @@ constexpr std::array kRules = {
 
 }  // namespace
 
-std::span<const Rule> include_rules() { return kRules; }
+std::vector<Include> includes_of(const SourceFile& file) {
+  std::vector<Include> includes;
+  if (file.kind != Kind::cpp) return includes;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    // `code` tells a directive from its mention in a comment or a literal, `lines` still has the name.
+    const std::string& code = file.code[i];
+    const size_t hash = code.find_first_not_of(' ');
+    if (hash == std::string::npos || code[hash] != '#') continue;
+    const size_t word = code.find_first_not_of(' ', hash + 1);
+    if (word == std::string::npos || code.compare(word, 7, "include") != 0) continue;
+    const std::string& line = file.lines[i];
+    const size_t open = line.find_first_of("\"<", word);
+    if (open == std::string::npos) continue;
+    const size_t close = line.find(line[open] == '"' ? '"' : '>', open + 1);
+    if (close == std::string::npos) continue;
+    includes.push_back({i, line.substr(open + 1, close - open - 1), line[open] == '"'});
+  }
+  return includes;
+}
+
+std::span<const Rule> include_rules() { return kIncludeRules; }
 
 }  // namespace torii::tidy

@@ -3,6 +3,8 @@
 // places that break it; tidy_test.cpp runs them over the project and over planted violations.
 #pragma once
 
+#include <cctype>
+#include <cstddef>
 #include <filesystem>
 #include <limits>
 #include <span>
@@ -31,6 +33,9 @@ struct SourceFile {
   bool is_header() const { return path.ends_with(".hpp") || path.ends_with(".h"); }
 };
 
+/// A character of a name.
+inline bool is_word_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
 struct Violation {
   std::string rule;
   std::string path;
@@ -49,6 +54,15 @@ std::span<const Rule> cpp_rules();
 std::span<const Rule> include_rules();
 std::span<const Rule> class_rules();
 
+struct Include {
+  size_t line = 0;  ///< from 0
+  std::string target;
+  bool quoted = false;
+};
+
+/// The includes of a file of C or C++, in the order in which they stand.
+std::vector<Include> includes_of(const SourceFile& file);
+
 /// A class, struct or union with its own members; those of nested classes count for the nested ones.
 struct ClassSize {
   std::string name;   ///< with namespaces and the classes around it
@@ -63,8 +77,12 @@ struct ClassSize {
 /// The classes that are defined in a file.
 std::vector<ClassSize> class_sizes(const SourceFile& file);
 
-/// Rules that need more than one file: "top_of_tree", which files may stand at the top, and "documents", whether the
-/// options, TORII_ names and links of the prose exist. They have no exceptions.
+/// Rule "standard_headers": a header includes what declares the names of the standard library that it uses. It looks at
+/// all files, for what a header includes through others.
+void check_standard_headers(const std::vector<SourceFile>& files, std::vector<Violation>& violations);
+
+/// Rules that need more than one file: "top_of_tree", which files may stand at the top, "documents", whether the
+/// options, TORII_ names and links of the prose exist, and "standard_headers". They have no exceptions.
 void check_whole(const std::filesystem::path& root, const std::vector<SourceFile>& files,
                  std::vector<Violation>& violations);
 

@@ -22,8 +22,6 @@ std::vector<std::string> split_lines(std::string_view text) {
   return lines;
 }
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
 /// Walks C or C++ text once. It knows comments, character, string and raw string literals and digit separators; line
 /// continuations inside literals and trigraphs do not occur in this project.
 class Separator {
@@ -42,9 +40,9 @@ class Separator {
       } else if (starts("/*")) {
         const size_t end = text_.find("*/", at_ + 2);
         comment_to(end == std::string_view::npos ? text_.size() : end + 2);
-      } else if (starts("R\"") && (at_ == 0 || !is_word(text_[at_ - 1]))) {
+      } else if (starts("R\"") && (at_ == 0 || !is_word_character(text_[at_ - 1]))) {
         raw_string();
-      } else if (c == '"' || (c == '\'' && (at_ == 0 || !is_word(text_[at_ - 1])))) {
+      } else if (c == '"' || (c == '\'' && (at_ == 0 || !is_word_character(text_[at_ - 1])))) {
         literal(c);
       } else {
         ++at_;

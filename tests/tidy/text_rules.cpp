@@ -35,12 +35,11 @@ constexpr auto kSynonyms = std::to_array<Synonym>({
     {"mailbox", "slot", {}},
 });
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
 bool holds_word(std::string_view line, std::string_view word) {
   for (size_t at = line.find(word); at != std::string_view::npos; at = line.find(word, at + 1)) {
     const size_t end = at + word.size();
-    if ((at == 0 || !is_word(line[at - 1])) && (end == line.size() || !is_word(line[end]))) return true;
+    if ((at == 0 || !is_word_character(line[at - 1])) && (end == line.size() || !is_word_character(line[end])))
+      return true;
   }
   return false;
 }
@@ -122,7 +121,8 @@ bool leaves_project(const SourceFile& file, std::string_view path) {
   const size_t end = path.find('/', 1);
   if (end == std::string_view::npos || end == 1) return false;
   const std::string_view first = path.substr(1, end - 1);
-  return std::all_of(first.begin(), first.end(), is_word) && path.size() > end + 1 && is_word(path[end + 1]) &&
+  return std::all_of(first.begin(), first.end(), is_word_character) && path.size() > end + 1 &&
+         is_word_character(path[end + 1]) &&
          std::find(kSystemFolders.begin(), kSystemFolders.end(), first) == kSystemFolders.end();
 }
 
@@ -157,7 +157,7 @@ void check_vocabulary(const fs::path&, const SourceFile& file, std::vector<Viola
   }
 }
 
-constexpr std::array kRules = {
+constexpr std::array kTextRules = {
     Rule{"licence", check_licence},         Rule{"line_length", check_line_length},
     Rule{"file_length", check_file_length}, Rule{"white_space", check_white_space},
     Rule{"unfinished", check_unfinished},   Rule{"machine_path", check_machine_path},
@@ -166,6 +166,6 @@ constexpr std::array kRules = {
 
 }  // namespace
 
-std::span<const Rule> text_rules() { return kRules; }
+std::span<const Rule> text_rules() { return kTextRules; }
 
 }  // namespace torii::tidy

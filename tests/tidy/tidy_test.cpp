@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/places.hpp"
 #include "tests/tidy/rules.hpp"
 
 namespace torii::tidy {
@@ -32,7 +33,7 @@ std::string describe(const std::vector<Violation>& violations) {
 }
 
 TEST(Project, ObeysItsRules) {
-  const fs::path root = TORII_TEST_SOURCE_DIR;
+  const fs::path root = tests::source_dir();
   ASSERT_GT(read_tree(root).size(), 10u) << "the tree was not found";
   std::ifstream stream(root / "tests/tidy/exceptions.txt");
   std::ostringstream exceptions;
@@ -268,6 +269,34 @@ TEST_F(Planted, EmbedderHeaders) {
   expect_caught("embedder_headers", 4, "include/torii/torii.hpp", header("#include <hwloc.h>\n"));
   expect_caught("embedder_headers", 4, "include/torii/torii.hpp", header("#include <fmt/core.h>\n"));
   expect_clean("include/torii/torii.hpp", header("#include <vector>\n"));
+}
+
+TEST_F(Planted, StandardHeaders) {
+  const auto caught = [&](int line, std::string_view rest) {
+    expect_caught("standard_headers", line, "runtime/base/a.hpp", header(rest));
+  };
+  caught(4, "std::vector<int> f();\n");
+  caught(6, "#include <string>\n\nstd::vector<std::vector<std::string>> f();\n");
+  caught(4, "using torii_none = std::no_such_name;\n");
+  caught(5, "// std::vector\nstd::size_t f();\nstd::size_t g();\n");
+  plant("runtime/base/c.hpp", header("#include <vector>\n"));
+  plant("runtime/base/b.hpp", header("#include \"runtime/base/c.hpp\"\n"));
+  expect_clean("runtime/base/a.hpp", header("#include \"runtime/base/b.hpp\"\n\nstd::vector<int> f();\n"));
+  expect_clean("runtime/base/a.hpp", header("#include <cstring>\n\nstd::size_t f();  // or std::vector\n"));
+  expect_clean("runtime/base/a.hpp", header("#include <chrono>\n\nstd::chrono::nanoseconds f(my_std::vector x);\n"));
+  expect_clean("runtime/base/d.cpp", head("std::vector<int> f();\n"));
+}
+
+TEST_F(Planted, StandardHeadersOfTheInterface) {
+  plant("include/torii/types.h", header("#include <stddef.h>\n"));
+  plant("include/torii/vectors.hpp", header("#include <vector>\n"));
+  expect_caught("standard_headers", 6, "include/torii/torii.h",
+                header("#include <torii/types.h>\n\nsize_t f(int32_t x);\n"));
+  expect_clean("include/torii/torii.h",
+               header("#include <torii/types.h>\n\n#include <stdint.h>\n\nsize_t f(int32_t x);  // or bool\n"));
+  expect_caught("standard_headers", 6, "include/torii/torii.hpp",
+                header("#include <torii/types.h>\n\nstd::size_t f();\n"));
+  expect_clean("include/torii/torii.hpp", header("#include <torii/vectors.hpp>\n\nstd::vector<int> f();\n"));
 }
 
 TEST_F(Planted, TopOfTree) {

@@ -149,6 +149,7 @@ void check_settings(const std::vector<SourceFile>& files, std::vector<Violation>
 void check_whole(const fs::path& root, const std::vector<SourceFile>& files, std::vector<Violation>& violations) {
   check_top(root, violations);
   check_settings(files, violations);
+  check_standard_headers(files, violations);
   const std::set<std::string> known = known_words(files);
   for (const SourceFile& file : files) {
     if (file.kind != Kind::prose) continue;

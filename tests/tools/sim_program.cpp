@@ -2,10 +2,12 @@
 // torii-sim started as a process.
 #include "tests/tools/sim_program.hpp"
 
+#include "tests/support/places.hpp"
+
 namespace torii::tests {
 
 Outcome torii_sim(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), std::string(TORII_TEST_BIN_DIR) + "/torii-sim");
+  arguments.insert(arguments.begin(), bin_dir() + "/torii-sim");
   return run(arguments);
 }
 

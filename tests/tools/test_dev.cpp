@@ -1,80 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// The script ./dev: arguments that it refuses, and the table of tests that `./dev quick` runs for changed files.
+// The commands of ./dev: arguments that they refuse, the labels by which `./dev quick` finds tests for changed files,
+// and what `./dev test` says.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/support/folder_test.hpp"
+#include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kRoot = TORII_TEST_SOURCE_DIR;
+const fs::path kRoot = source_dir();
 const std::string kDev = (kRoot / "dev").string();
 
-std::string read(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-/// The rows of tests/quick_areas.txt: a path and its tests.
-std::vector<std::pair<std::string, std::string>> rows_of_quick() {
-  std::istringstream table(read((kRoot / "tests/quick_areas.txt").string()));
-  std::vector<std::pair<std::string, std::string>> rows;
-  for (std::string line; std::getline(table, line);) {
-    if (line.starts_with('#')) continue;
-    std::istringstream words(line);
-    std::string path;
-    std::string tests;
-    if (words >> path >> tests) rows.emplace_back(path, tests);
+/// The paths of which `./dev quick` runs tests when a file there has changed: the labels "touches:PATH".
+std::vector<std::string> touched_paths() {
+  const Outcome outcome = run({"ctest", "--test-dir", build_dir(), "--print-labels"});
+  std::istringstream lines(outcome.output);
+  std::vector<std::string> paths;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find("touches:");
+    if (at != std::string::npos) paths.push_back(line.substr(at + std::string("touches:").size()));
   }
-  return rows;
-}
-
-/// Every name that the CMakeLists.txt below these folders give to a test.
-std::vector<std::string> names_of_tests() {
-  static const std::regex name(R"((?:torii_test|add_test)\(\s*NAME ([\w${}]+))");
-  static const std::regex python_name(R"(\ntorii_(python|pytorch)_test\((\w+))");
-  std::vector<std::string> names;
-  for (const char* folder : {"tests", "perf", "examples"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
-      if (entry.path().filename() != "CMakeLists.txt") continue;
-      const std::string text = read(entry.path());
-      for (std::sregex_iterator at(text.begin(), text.end(), name); at != std::sregex_iterator(); ++at) {
-        names.push_back((*at)[1]);
-      }
-      for (std::sregex_iterator at(text.begin(), text.end(), python_name); at != std::sregex_iterator(); ++at) {
-        names.push_back((*at)[1].str() + "_" + (*at)[2].str());
-      }
-    }
-  }
-  return names;
-}
-
-bool matches_any(const std::string& pattern, const std::vector<std::string>& names) {
-  const std::regex expression(pattern);
-  return std::any_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return std::regex_match(name, expression); });
-}
-
-/// Whether there is a folder of this path, or a file or folder whose path begins so.
-bool leads_somewhere(const std::string& prefix) {
-  if (prefix.ends_with('/')) return fs::is_directory(kRoot / prefix);
-  const fs::path path = kRoot / prefix;
-  const auto begins = [&](const auto& entry) {
-    return entry.path().filename().string().starts_with(path.filename().string());
-  };
-  return std::any_of(fs::directory_iterator(path.parent_path()), fs::directory_iterator(), begins);
+  return paths;
 }
 
 TEST(Dev, RefusesWhatItDoesNotKnow) {
@@ -94,32 +51,32 @@ TEST(Dev, RefusesWhatItDoesNotKnow) {
   refuses({kRoot / "tests/abi/compare", "--all"}, "compare: unknown option --all");
 }
 
-TEST(Dev, TableOfQuickNamesWhatThereIs) {
-  const auto rows = rows_of_quick();
-  const auto names = names_of_tests();
-  ASSERT_GT(rows.size(), 20u);
-  ASSERT_GT(names.size(), 50u);
-  for (const auto& [prefix, tests] : rows) {
-    EXPECT_TRUE(leads_somewhere(prefix)) << "tests/quick_areas.txt names " << prefix << ", which does not exist";
-    // Alternatives at the top; those in parentheses are taken together.
-    const std::regex alternative(R"((?:[^|(]|\([^)]*\))+)");
-    for (std::sregex_iterator at(tests.begin(), tests.end(), alternative); at != std::sregex_iterator(); ++at) {
-      EXPECT_TRUE(matches_any(at->str(), names)) << prefix << ": no test is called " << at->str();
+/// A new folder of the library comes with tests that touch it, or `./dev quick` runs less than it seems to. What a
+/// label names exists: cmake/torii_test.cmake looks.
+TEST(Dev, TestsTouchTheTransportsAndTools) {
+  const auto paths = touched_paths();
+  ASSERT_GT(paths.size(), 100u);
+  for (const char* parent : {"transports", "tools", "plugins"}) {
+    for (const auto& entry : fs::directory_iterator(kRoot / parent)) {
+      if (!entry.is_directory()) continue;
+      const std::string folder = std::string(parent) + "/" + entry.path().filename().string() + "/";
+      EXPECT_TRUE(std::any_of(paths.begin(), paths.end(), [&](const auto& path) { return path.starts_with(folder); }))
+          << "no test says TOUCHES " << folder;
     }
   }
 }
 
-/// A new folder of the library comes with a row of the table, or the table says less than it seems to.
-TEST(Dev, TableOfQuickHasTheTransportsAndTools) {
-  const auto rows = rows_of_quick();
-  for (const char* parent : {"transports", "tools", "plugins"}) {
-    for (const auto& entry : fs::directory_iterator(kRoot / parent)) {
-      if (!entry.is_directory()) continue;
-      const std::string prefix = std::string(parent) + "/" + entry.path().filename().string() + "/";
-      EXPECT_TRUE(std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.first == prefix; }))
-          << prefix << " has no row in tests/quick_areas.txt";
-    }
+/// A test runs if its own source has changed.
+TEST(Dev, TestsTouchTheirSources) {
+  const auto paths = touched_paths();
+  for (const char* own : {"tests/tools/test_dev.cpp", "tests/faults/test_faults.cpp"}) {
+    EXPECT_TRUE(std::find(paths.begin(), paths.end(), own) != paths.end()) << own;
   }
+}
+
+TEST(Dev, TimesNeedsARun) {
+  const fs::path times = kRoot / "tools/dev/times";
+  EXPECT_TRUE(holds(run({times, "--all"}).output, "times: unknown argument '--all'"));
 }
 
 /// A copy of ./dev beside programs that do nothing but print, in place of those that it calls.
@@ -131,15 +88,20 @@ class DevAlone : public FolderTest {
     std::ofstream(program) << "#!/bin/sh\necho '" << prints << "'\n";
     fs::permissions(program, fs::perms::owner_all);
   }
-  Outcome run_test(const std::string& configuration_prints) {
+  Outcome run_test(const std::string& configuration_prints, const std::vector<std::string>& environment = {}) {
     fs::copy_file(kDev, folder_ / "dev", fs::copy_options::overwrite_existing);
+    fs::create_directories(folder_ / "tools");
+    fs::copy(kRoot / "tools/dev", folder_ / "tools/dev",
+             fs::copy_options::recursive | fs::copy_options::overwrite_existing);
     for (const char* name : {"clang-format-14", "codespell", "reuse"}) write_program(name, "");
     write_program("dpkg-query", "install ok installed");
     write_program("cmake", configuration_prints);
     write_program("ctest", "100% tests passed");
     for (const char* preset : {"release", "asan", "tsan"}) fs::create_directories(folder_ / "build" / preset);
     const std::string path = (folder_ / "programs").string() + ":" + std::getenv("PATH");
-    return run({(folder_ / "dev").string(), "test"}, {"PATH=" + path});
+    std::vector<std::string> changed = environment;
+    changed.push_back("PATH=" + path);
+    return run({(folder_ / "dev").string(), "test"}, changed);
   }
 };
 
@@ -152,9 +114,18 @@ TEST_F(DevAlone, TestFailsIfAPartIsLeftOut) {
 }
 
 TEST_F(DevAlone, TestPassesIfAllIsBuilt) {
-  const Outcome outcome = run_test("-- torii: with Gloo");
+  const Outcome outcome = run_test("-- torii: left to --full: thread sanitizer: test_join");
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_TRUE(holds(outcome.output, "tsan: 100% tests passed")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "\nthread sanitizer: test_join\n")) << outcome.output;
+}
+
+/// A folder without a repository has run 0; a run that is asked for keeps its number.
+TEST_F(DevAlone, TestSaysItsSeeds) {
+  const Outcome outcome = run_test("-- torii: with Gloo", {"TORII_TEST_RUN="});
+  EXPECT_TRUE(holds(outcome.output, "seeds of run 0;")) << outcome.output;
+  const Outcome asked = run_test("-- torii: with Gloo", {"TORII_TEST_RUN=77"});
+  EXPECT_TRUE(holds(asked.output, "TORII_TEST_RUN=77 ./dev test repeats them")) << asked.output;
 }
 
 }  // namespace

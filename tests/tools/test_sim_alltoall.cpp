@@ -12,12 +12,15 @@
 #include <string>
 #include <utility>
 
+#include "tests/support/places.hpp"
+#include "tests/support/process.hpp"
+
 namespace torii::tests {
 namespace {
 
 /// Exit code and output, both streams together.
-std::pair<int, std::string> run(const std::string& arguments) {
-  const std::string command = "timeout 50 " TORII_TEST_BIN_DIR "/torii-sim alltoall " + arguments + " 2>&1";
+std::pair<int, std::string> alltoall(const std::string& arguments) {
+  const std::string command = "timeout 50 " + bin_dir() + "/torii-sim alltoall " + arguments + " 2>&1";
   std::FILE* pipe = ::popen(command.c_str(), "re");
   std::string output;
   char buffer[4096];
@@ -26,10 +29,8 @@ std::pair<int, std::string> run(const std::string& arguments) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
 }
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 TEST(SimAlltoall, JsonHasTheFields) {
-  const auto [code, output] = run("--topology torus:32x32 --sharing min --json -");
+  const auto [code, output] = alltoall("--topology torus:32x32 --sharing min --json -");
   ASSERT_EQ(code, 0) << output;
   for (const char* field :
        {"\"collective\":\"alltoall\"", "\"algorithm\":\"a2at\"", "\"topology\":\"torus:32x32\"", "\"ranks\":1024",
@@ -42,12 +43,13 @@ TEST(SimAlltoall, JsonHasTheFields) {
 
 TEST(SimAlltoall, ScansMultiplyOut) {
   const auto [code, output] =
-      run("--topology torus:2x2 --scan shapes=2..4x3m --scan engines=3..4 --sharing maxmin --csv -");
+      alltoall("--topology torus:2x2 --scan shapes=2..4x3m --scan engines=3..4 --sharing maxmin --csv -");
   ASSERT_EQ(code, 0) << output;
   EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 7) << output;
   EXPECT_TRUE(holds(output, "torus:4x3m,12,4")) << output;
   // Shapes that the paper's order does not have are left out of a scan.
-  const auto [all_code, all] = run("--topology mesh:2x2 --scan shapes=3x3x1..2 --algorithm all --sharing min --csv -");
+  const auto [all_code, all] =
+      alltoall("--topology mesh:2x2 --scan shapes=3x3x1..2 --algorithm all --sharing min --csv -");
   ASSERT_EQ(all_code, 0) << all;
   EXPECT_TRUE(holds(all, "a2at_printed,mesh:3x3x1")) << all;
   EXPECT_FALSE(holds(all, "a2at_printed,mesh:3x3x2")) << all;
@@ -56,7 +58,7 @@ TEST(SimAlltoall, ScansMultiplyOut) {
 TEST(SimAlltoall, SkewIsInMicroseconds) {
   // A message of 1 MiB / 16 takes 13.1 us over 5 GB/s, so 13.1 us are one unit.
   const auto ratio = [](const std::string& arguments) {
-    const std::string output = run("--topology torus:4x4 --sharing min --json - " + arguments).second;
+    const std::string output = alltoall("--topology torus:4x4 --sharing min --json - " + arguments).second;
     return std::stod(output.substr(output.find("\"time_us\":") + 10));
   };
   EXPECT_EQ(ratio(""), 8);
@@ -68,7 +70,7 @@ TEST(SimAlltoall, SkewIsInMicroseconds) {
 TEST(SimAlltoall, FigureIsASvgOfAllOrders) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("torii_test_figure_" + std::to_string(::getpid()) + ".svg");
-  const auto [code, output] = run("--topology torus:6x6 --figure " + path.string());
+  const auto [code, output] = alltoall("--topology torus:6x6 --figure " + path.string());
   EXPECT_EQ(code, 0) << output;
   std::stringstream svg;
   svg << std::ifstream(path).rdbuf();
@@ -94,7 +96,7 @@ TEST(SimAlltoall, RefusalsSayWhatWouldBeRight) {
         Refusal{"--topology torus:8x8 --scan ranks=2..3", 2, "--topology node"},
         Refusal{"--topology torus:8x8 --figure /dev/null/none", 2, "cannot write '/dev/null/none'"},
         Refusal{"--topology torus:4x4x4 --sharing min --algorithm a2at_printed", 3, "has three"}}) {
-    const auto [code, output] = run(refusal.arguments);
+    const auto [code, output] = alltoall(refusal.arguments);
     EXPECT_EQ(code, refusal.code) << refusal.arguments << ": " << output;
     EXPECT_TRUE(holds(output, refusal.message)) << refusal.arguments << ": " << output;
   }

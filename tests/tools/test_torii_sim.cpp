@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/places.hpp"
+#include "tests/support/test_run.hpp"
 #include "tests/tools/sim_program.hpp"
 
 namespace torii::tests {
@@ -47,7 +48,7 @@ TEST(ToriiSim, SaysWhatItFound) {
 
 /// Where the model of neighbor_exchange outbids the tune row of tori, it is faster than the algorithm of that row.
 TEST(ToriiSim, NeighborExchangeIsChosenWhereItIsFaster) {
-  const std::string info = std::string(TORII_TEST_BIN_DIR) + "/torii-info";
+  const std::string info = bin_dir() + "/torii-info";
   int chosen = 0;
   for (const int ranks : {4, 6, 8, 10, 12, 16, 24, 32}) {
     for (const int kib : {2, 8, 12, 32, 128, 512, 1024}) {
@@ -161,8 +162,8 @@ TEST(ToriiSim, WithoutOverlapItTakesLonger) {
 
 /// A scan of what `auto` takes on a switch, and its verdict.
 Outcome cliffs_of(const std::string& collective, const std::string& ranks, const std::string& bytes) {
-  Process sim({std::string(TORII_TEST_BIN_DIR) + "/torii-sim", collective, "--topology", "node", "--segment", "table",
-               "--cliffs", "--scan", "ranks=" + ranks, "--scan", "bytes=" + bytes + "*2"});
+  Process sim({bin_dir() + "/torii-sim", collective, "--topology", "node", "--segment", "table", "--cliffs", "--scan",
+               "ranks=" + ranks, "--scan", "bytes=" + bytes + "*2"});
   return sim.wait(600);
 }
 
@@ -178,10 +179,9 @@ TEST(ToriiSim, HasNoCliffsOnASwitch) {
       {"allreduce"},    {"broadcast"},        {"barrier"},
       {"scan"},         {"reduce", "2K"},     {"scatter", "64"},
       {"gather", "64"}, {"all_gather", "2K"}, {"alltoall", "64", "2..18,31..34,63..65,127..129,255..257"}};
-  const bool is_full = std::getenv("TORII_TEST_FULL") != nullptr;
   for (const Range& range : ranges) {
-    const std::string bytes = std::string(range.least_bytes) + (is_full ? "..4M" : "..16K");
-    const Outcome outcome = cliffs_of(range.collective, is_full ? range.full_ranks : "2..9,16,17", bytes);
+    const std::string bytes = std::string(range.least_bytes) + (is_full() ? "..4M" : "..16K");
+    const Outcome outcome = cliffs_of(range.collective, is_full() ? range.full_ranks : "2..9,16,17", bytes);
     EXPECT_EQ(outcome.code, 0) << range.collective << ": " << outcome.output;
     EXPECT_NE(outcome.output.find("0 cliffs in "), std::string::npos) << range.collective;
   }

@@ -10,19 +10,14 @@
 #include "collectives/building/plan_builder.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/leaf_intervals.hpp"
+#include "tools/torii-info/report.hpp"
 
 namespace torii::tools {
 namespace {
 
 constexpr std::size_t kCharacters = 400;
 constexpr std::size_t kCharactersJson = 100'000;
-constexpr int kRanksShownMost = 64;
-
-[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
-std::string row(const std::string& heading, const std::string& text) {
-  return fmt::format("{:<12}{}\n", heading, text);
-}
+constexpr int kRowsShownMost = 64;
 
 ExpressionId expression_of(ExpressionPool& pool, std::size_t first, std::size_t count) {
   std::vector<ExpressionId> leaves;
@@ -66,9 +61,9 @@ Report bits(const BitsQuestion& question) {
   ExpressionPool pool;
   const ExpressionId all = expression_of(pool, 0, leaves.leaves());
   Report report;
-  report.text = row("leaves", fmt::format("{} on {} ranks", leaves.leaves(), leaves.ranks()));
-  report.text += row("expression", pool.text(all, kCharacters));
-  report.text += row("", "a number is that leaf's vector, (a b) is a op b");
+  report.text = row<12>("leaves", fmt::format("{} on {} ranks", leaves.leaves(), leaves.ranks()));
+  report.text += row<12>("expression", pool.text(all, kCharacters));
+  report.text += row<12>("", "a number is that leaf's vector, (a b) is a op b");
   report.json = {{"leaves", leaves.leaves()},
                  {"expression", pool.text(all, kCharactersJson)},
                  {"operands", leaves.subtrees().size()},
@@ -76,17 +71,17 @@ Report bits(const BitsQuestion& question) {
                  {"ranks", Json::array()}};
   for (int rank = 0; rank < leaves.ranks(); ++rank) {
     report.json["ranks"].push_back(rank_json(leaves, rank, pool));
-    if (rank < kRanksShownMost) report.text += row(fmt::format("rank {}", rank), rank_text(leaves, rank, pool));
+    if (rank < kRowsShownMost) report.text += row<12>(fmt::format("rank {}", rank), rank_text(leaves, rank, pool));
   }
-  if (leaves.ranks() > kRanksShownMost) {
-    report.text += row("", fmt::format("... and {} more (--json has all)", leaves.ranks() - kRanksShownMost));
+  if (leaves.ranks() > kRowsShownMost) {
+    report.text += row<12>("", fmt::format("... and {} more (--json has all)", leaves.ranks() - kRowsShownMost));
   }
   report.text +=
-      row("plan", leaves.is_one_subtree_each()
-                      ? "that of a canonical call without leaves: one operand per rank"
-                      : fmt::format("node (allreduce, reduce, reduce_scatter) or binomial (allreduce, reduce) "
-                                    "with {} operands",
-                                    leaves.subtrees().size()));
+      row<12>("plan", leaves.is_one_subtree_each()
+                          ? "that of a canonical call without leaves: one operand per rank"
+                          : fmt::format("node (allreduce, reduce, reduce_scatter) or binomial (allreduce, reduce) "
+                                        "with {} operands",
+                                        leaves.subtrees().size()));
   return report;
 }
 

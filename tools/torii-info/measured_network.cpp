@@ -9,12 +9,11 @@
 
 #include "collectives/building/lanes_model.hpp"
 #include "collectives/building/sites.hpp"
+#include "runtime/base/index.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii::tools {
 namespace {
-
-std::size_t at(int value) { return static_cast<std::size_t>(value); }
 
 std::string site_name(int site) { return fmt::format("site{}", site); }
 
@@ -32,7 +31,7 @@ std::string link_line(const std::string& a, const std::string& b, double there, 
 /// The most that all streams between two sites have carried together.
 double capacity_of(const MeasuredNetwork& network, int from, int to) {
   double most = 0;
-  const std::vector<double>& rates = network.rates[at(from)][at(to)];
+  const std::vector<double>& rates = network.rates[index(from)][index(to)];
   for (std::size_t lanes = 1; lanes <= rates.size(); ++lanes) {
     most = std::max(most, static_cast<double>(lanes) * rates[lanes - 1]);
   }
@@ -42,13 +41,13 @@ double capacity_of(const MeasuredNetwork& network, int from, int to) {
 /// The branches of a star whose distances between sites fit the measured ones best, by least squares. They are never so
 /// short that a site would not be separate.
 std::vector<double> branch_latencies_s(const MeasuredNetwork& network) {
-  std::vector<double> sums(at(network.sites), 0);
+  std::vector<double> sums(index(network.sites), 0);
   double all = 0;
   for (int a = 0; a < network.sites; ++a) {
     for (int b = 0; b < network.sites; ++b) {
-      if (a != b) sums[at(a)] += network.latency_s[at(a)][at(b)];
+      if (a != b) sums[index(a)] += network.latency_s[index(a)][index(b)];
     }
-    all += sums[at(a)];
+    all += sums[index(a)];
   }
   const double branches = all / 2 / (network.sites - 1);
   for (double& sum : sums) sum = std::max((sum - branches) / (network.sites - 2), site_latency_s());
@@ -71,7 +70,7 @@ std::string site_links(const MeasuredNetwork& network) {
       out = std::max(out, capacity_of(network, site, other));
       in = std::max(in, capacity_of(network, other, site));
     }
-    text += link_line(site_name(site), "backbone", out, in, latencies_s[at(site)]);
+    text += link_line(site_name(site), "backbone", out, in, latencies_s[index(site)]);
   }
   return text;
 }
@@ -137,7 +136,7 @@ std::vector<StreamRates> stream_rates(const MeasuredNetwork& network) {
   std::vector<StreamRates> streams;
   for (int from = 0; from < network.sites; ++from) {
     for (int to = 0; to < network.sites; ++to) {
-      if (from != to) streams.push_back({site_name(from), site_name(to), network.rates[at(from)][at(to)]});
+      if (from != to) streams.push_back({site_name(from), site_name(to), network.rates[index(from)][index(to)]});
     }
   }
   return streams;
@@ -184,10 +183,10 @@ Report report_network(const MeasuredNetwork& network) {
   for (int from = 0; from < network.sites; ++from) {
     for (int to = 0; to < network.sites; ++to) {
       if (from == to) continue;
-      const std::vector<double>& rates = network.rates[at(from)][at(to)];
+      const std::vector<double>& rates = network.rates[index(from)][index(to)];
       std::string each;
       for (const double rate : rates) each += fmt::format(" {:.4g}", 1e-6 * rate);
-      const double latency_ms = 1e3 * network.latency_s[at(from)][at(to)];
+      const double latency_ms = 1e3 * network.latency_s[index(from)][index(to)];
       report.text += fmt::format("site {} to site {}: {:.4g} ms; MB/s of each of 1 to {} streams:{}\n", from, to,
                                  latency_ms, rates.size(), each);
       report.json["streams"].push_back({{"from", from}, {"to", to}, {"latency_ms", latency_ms}, {"rates", rates}});

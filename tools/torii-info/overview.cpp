@@ -20,6 +20,7 @@
 #include "tools/torii-info/machine.hpp"
 #include "tools/torii-info/probe.hpp"
 #include "tools/torii-info/rails.hpp"
+#include "tools/torii-info/report.hpp"
 #include "transports/libfabric/module.hpp"
 #include "transports/ucx/module.hpp"
 
@@ -32,11 +33,6 @@ constexpr const char* kCompiler = "clang " __VERSION__;
 constexpr const char* kCompiler = "g++ " __VERSION__;
 #endif
 
-/// A heading in its own column.
-std::string row(const std::string& heading, const std::string& text) {
-  return fmt::format("{:<12}{}\n", heading, text);
-}
-
 void add_build(Report& report) {
   std::string algorithms;
   report.json["version"] = torii_version();
@@ -47,12 +43,12 @@ void add_build(Report& report) {
     report.json["algorithms"].push_back(algorithm.name);
   }
   report.text += fmt::format("torii {}\n\n", torii_version());
-  report.text += row("compiler", kCompiler);
-  report.text += row("algorithms", algorithms);
+  report.text += row<12>("compiler", kCompiler);
+  report.text += row<12>("algorithms", algorithms);
   report.json["left_out"] = Json::array();
   std::istringstream left_out(TORII_LEFT_OUT);
   for (std::string item; std::getline(left_out, item, '|');) {
-    report.text += row(report.json["left_out"].empty() ? "left out" : "", item);
+    report.text += row<12>(report.json["left_out"].empty() ? "left out" : "", item);
     report.json["left_out"].push_back(item);
   }
 }
@@ -75,7 +71,7 @@ void add_transports(const std::vector<SettingView>& settings, Report& report) {
   for (const std::string& name : transport_names(settings)) {
     const Probe probe = probe_transport(name);
     report.json["transports"].push_back({{"name", name}, {"works", probe.works}, {"reason", probe.text}});
-    report.text += row(heading, fmt::format("{:<14} {}: {}", name, probe.works ? "works" : "no", probe.text));
+    report.text += row<12>(heading, fmt::format("{:<14} {}: {}", name, probe.works ? "works" : "no", probe.text));
     heading.clear();
   }
 }
@@ -88,7 +84,7 @@ void add_providers(const std::string& transport, const std::function<std::vector
   try {
     providers = list();
   } catch (const Error& error) {
-    report.text += row(heading, error.what());
+    report.text += row<12>(heading, error.what());
     report.json["providers"][transport] = {{"reason", error.what()}};
     return;
   }
@@ -100,9 +96,9 @@ void add_providers(const std::string& transport, const std::function<std::vector
                     {"reason", one.reason},
                     {"devices", one.devices}});
     const std::string text = one.chosen ? "chosen by auto" : one.reason;
-    report.text += row(heading, fmt::format("{:<14} {}{}{}: {}", one.name, one.usable ? "usable" : "no",
-                                            one.devices.empty() ? "" : " on ", fmt::join(one.devices, ", "),
-                                            text.empty() ? "auto prefers another" : text));
+    report.text += row<12>(heading, fmt::format("{:<14} {}{}{}: {}", one.name, one.usable ? "usable" : "no",
+                                                one.devices.empty() ? "" : " on ", fmt::join(one.devices, ", "),
+                                                text.empty() ? "auto prefers another" : text));
     heading.clear();
   }
   report.json["providers"][transport] = rows;
@@ -117,7 +113,7 @@ void add_kernels(Report& report) {
     report.json["isas"].push_back({{"name", kernels::name(isa)}, {"vector_bytes", kernels::vector_bytes(isa)}});
   }
   report.json["isa_best"] = kernels::name(kernels::best_isa());
-  report.text += row("kernels", text);
+  report.text += row<12>("kernels", text);
 }
 
 Json json_of(const std::vector<EngineRail>& rails) {
@@ -131,12 +127,12 @@ Json json_of(const std::vector<EngineRail>& rails) {
 /// Engines, the devices of this machine, and which engine would use which device.
 void add_engines(const Settings& settings, Report& report) {
   report.json["engines"] = settings.engines;
-  report.text += row("engines", fmt::format("{} per rank, advanced by whoever calls torii", settings.engines));
+  report.text += row<12>("engines", fmt::format("{} per rank, advanced by whoever calls torii", settings.engines));
   const std::vector<MachineNic> nics = nics_of_machine();
   report.json["devices"] = Json::array();
   std::string heading = "devices";
   for (const MachineNic& one : nics) {
-    report.text += row(std::exchange(heading, ""), device_text(one));
+    report.text += row<12>(std::exchange(heading, ""), device_text(one));
     report.json["devices"].push_back({{"name", one.nic.name},
                                       {"openfabrics", one.is_openfabrics},
                                       {"up", one.is_up},
@@ -149,9 +145,9 @@ void add_engines(const Settings& settings, Report& report) {
       rails_over_ip(rail_sources(settings), nics, allowed_cpus(), !settings.interfaces.empty(), settings.engines);
   const std::vector<EngineRail> over_fabrics = rails_over_openfabrics(nics, allowed_cpus(), settings.engines);
   report.json["rails"] = {{"ip", json_of(over_ip)}, {"openfabrics", json_of(over_fabrics)}};
-  report.text += row("rails", over_ip.empty() ? "none over IP: TORII_INTERFACE selects no address"
-                                              : "over IP, between machines: " + rails_text(over_ip));
-  if (!over_fabrics.empty()) report.text += row("", "over InfiniBand and its like: " + rails_text(over_fabrics));
+  report.text += row<12>("rails", over_ip.empty() ? "none over IP: TORII_INTERFACE selects no address"
+                                                  : "over IP, between machines: " + rails_text(over_ip));
+  if (!over_fabrics.empty()) report.text += row<12>("", "over InfiniBand and its like: " + rails_text(over_fabrics));
 }
 
 /// Which way of waiting is used for how many ranks (docs/design.md, "Waiting").
@@ -171,19 +167,19 @@ void add_machine(const Settings& settings, Report& report) {
   for (const CpuQuota& quota : cpu_quotas()) granted = std::min(granted, quota.cpus);
   const int ranks_most = static_cast<int>(granted);
   const std::string waiting = waiting_text(settings, ranks_most);
-  report.text +=
-      row("CPUs", fmt::format("{} of {} may be used ({})", machine.cpus_allowed, machine.cpus, machine.allowed_list));
+  report.text += row<12>(
+      "CPUs", fmt::format("{} of {} may be used ({})", machine.cpus_allowed, machine.cpus, machine.allowed_list));
   std::istringstream picture(machine.picture);
-  for (std::string line; std::getline(picture, line);) report.text += row("", line);
+  for (std::string line; std::getline(picture, line);) report.text += row<12>("", line);
   report.json["memories"] = Json::array();
   for (const MachineMemory& one : machine.memories) {
-    report.text +=
-        row(one.node == machine.memories[0].node ? "memory" : "",
-            fmt::format("NUMA node {}: {:.1f} GiB, CPUs {}{}", one.node, static_cast<double>(one.bytes) / (1 << 30),
-                        one.cpus, one.holds_allowed && machine.memories.size() > 1 ? "; arenas of this process" : ""));
+    report.text += row<12>(
+        one.node == machine.memories[0].node ? "memory" : "",
+        fmt::format("NUMA node {}: {:.1f} GiB, CPUs {}{}", one.node, static_cast<double>(one.bytes) / (1 << 30),
+                    one.cpus, one.holds_allowed && machine.memories.size() > 1 ? "; arenas of this process" : ""));
     report.json["memories"].push_back({{"node", one.node}, {"bytes", one.bytes}, {"cpus", one.cpus}});
   }
-  report.text += row("waiting", waiting);
+  report.text += row<12>("waiting", waiting);
   report.json["cpus"] = {{"allowed", machine.cpus_allowed},
                          {"all", machine.cpus},
                          {"list", machine.allowed_list},

@@ -2,6 +2,7 @@
 // Lower bounds on the number of communication phases of a redistribution: by Floyd's potential, and by reach.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>

@@ -15,14 +15,13 @@
 #include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/torii-info/phase_bound.hpp"
+#include "tools/torii-info/report.hpp"
 
 namespace torii::tools {
 namespace {
 
-constexpr int kRanksMax = 4096;
+constexpr int kPhaseRanksMax = 4096;
 constexpr std::uint64_t kItemsMax = std::uint64_t{1} << 26;
-
-[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
 /// "100x60" for the separator 'x': two whole numbers, the first at least 1.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> read_pair(std::string_view text, char separator) {
@@ -66,24 +65,22 @@ Holdings read_holdings(const PhasesQuestion& question) {
                   of, kItemsMax));
 }
 
-std::string row(const std::string& heading, const std::string& text) { return fmt::format("{:<8}{}\n", heading, text); }
-
 }  // namespace
 
 Report phases(const PhasesQuestion& question) {
-  if (question.ranks < 1 || question.ranks > kRanksMax) {
-    invalid(fmt::format("--ranks is {}; it must be from 1 to {}", question.ranks, kRanksMax));
+  if (question.ranks < 1 || question.ranks > kPhaseRanksMax) {
+    invalid(fmt::format("--ranks is {}; it must be from 1 to {}", question.ranks, kPhaseRanksMax));
   }
   const Holdings holdings = read_holdings(question);
   Report report;
-  report.text = row("of", fmt::format("{} on {} ranks", question.of, question.ranks));
+  report.text = row<8>("of", fmt::format("{} on {} ranks", question.of, question.ranks));
   report.json = {{"of", question.of}, {"ranks", question.ranks}};
   for (const PhaseKind kind : {PhaseKind::pairs, PhaseKind::rounds}) {
     const PhaseBound bound = phase_bound(holdings, question.ranks, kind);
-    report.text += row(std::string(name(kind)),
-                       fmt::format("at least {}: {} by potential ({:.6g} to {:.6g}, {:.6g} a phase), {} by reach",
-                                   bound.least, bound.by_potential, bound.potential_before, bound.potential_after,
-                                   bound.gain_most, bound.by_reach));
+    report.text += row<8>(std::string(name(kind)),
+                          fmt::format("at least {}: {} by potential ({:.6g} to {:.6g}, {:.6g} a phase), {} by reach",
+                                      bound.least, bound.by_potential, bound.potential_before, bound.potential_after,
+                                      bound.gain_most, bound.by_reach));
     report.json[std::string(name(kind))] = {{"least", bound.least},
                                             {"by_potential", bound.by_potential},
                                             {"by_reach", bound.by_reach},
@@ -92,7 +89,7 @@ Report phases(const PhasesQuestion& question) {
                                             {"gain_most", bound.gain_most}};
   }
   const int rounds = FloydHops(question.ranks, 2).rounds();
-  report.text += row("floyd", fmt::format("{} rounds with radix 2, whatever moves", rounds));
+  report.text += row<8>("floyd", fmt::format("{} rounds with radix 2, whatever moves", rounds));
   report.json["floyd"] = rounds;
   return report;
 }

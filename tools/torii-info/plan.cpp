@@ -27,8 +27,6 @@ constexpr int kRanksVerifiedMost = 64;
 /// Without a proof, declared orders are worked out for this many blocks only.
 constexpr int kOrdersDeclaredMost = 16;
 
-[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
 Collective read_collective(const std::string& text) {
   if (const auto collective = parse_collective(text)) return *collective;
   std::string names;

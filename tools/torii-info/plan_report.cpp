@@ -11,6 +11,7 @@
 #include "runtime/base/settings.hpp"
 #include "tools/torii-info/plan.hpp"
 #include "tools/torii-info/proof_report.hpp"
+#include "tools/torii-info/report.hpp"
 
 namespace torii::tools {
 namespace {
@@ -18,10 +19,6 @@ namespace {
 constexpr std::size_t kOrderLinesMost = 16;
 constexpr std::size_t kOrderCharacters = 160;
 constexpr std::size_t kOrderCharactersJson = 10000;
-
-std::string row(const std::string& heading, const std::string& text) {
-  return fmt::format("{:<10}{}\n", heading, text);
-}
 
 /// Blocks whose elements have one order, and this order.
 struct OrderGroup {
@@ -72,18 +69,19 @@ void add_question(const PlanAnswer& answer, Report& report) {
     json["wide"] = answer.wide();
   }
   json["determinism"] = name(request.determinism);
-  report.text += row("call", text);
+  report.text += row<10>("call", text);
 }
 
 void add_choice(const PlanAnswer& answer, Report& report) {
   const Algorithm& algorithm = *answer.selected.algorithm;
   const Tuning& tuning = answer.selected.request.tuning;
-  report.text += row("algorithm", std::string(algorithm.name));
-  report.text += row("why", answer.why);
-  report.text += row("source", std::string(algorithm.source));
+  report.text += row<10>("algorithm", std::string(algorithm.name));
+  report.text += row<10>("why", answer.why);
+  report.text += row<10>("source", std::string(algorithm.source));
   const std::string radix = algorithm.name == "floyd" ? fmt::format(", radix {}", tuning.radix) : "";
-  report.text += row("tuning", fmt::format("segment {}, slots {}, window {}{}{}", bytes_text(tuning.segment_bytes),
-                                           tuning.slots, tuning.window, tuning.one_shot ? ", one_shot" : "", radix));
+  report.text +=
+      row<10>("tuning", fmt::format("segment {}, slots {}, window {}{}{}", bytes_text(tuning.segment_bytes),
+                                    tuning.slots, tuning.window, tuning.one_shot ? ", one_shot" : "", radix));
   Json& json = report.json;
   json["algorithm"] = algorithm.name;
   json["why"] = answer.why;
@@ -96,7 +94,7 @@ void add_choice(const PlanAnswer& answer, Report& report) {
   json["others"] = Json::array();
   std::string heading = "others";
   for (const auto& [other, why_not] : answer.others) {
-    report.text += row(heading, fmt::format("{}: {}", other, why_not.empty() ? "would serve if forced" : why_not));
+    report.text += row<10>(heading, fmt::format("{}: {}", other, why_not.empty() ? "would serve if forced" : why_not));
     json["others"].push_back({{"algorithm", other}, {"why_not", why_not}});
     heading.clear();
   }
@@ -110,7 +108,7 @@ void add_staging(const PlanAnswer& answer, Report& report) {
       "buffer offers and credits; a team has {}",
       staging.total_bytes, plan.in_streams_max, plan.slots, staging.slot_bytes, bytes_text(answer.team_staging_bytes));
   if (staging.total_bytes > answer.team_staging_bytes) text += ", so it REFUSES this plan";
-  report.text += row("staging", text);
+  report.text += row<10>("staging", text);
   report.json["staging"] = {{"total_bytes", staging.total_bytes},
                             {"slot_bytes", staging.slot_bytes},
                             {"slots", plan.slots},
@@ -136,18 +134,19 @@ void add_orders(const PlanAnswer& answer, Report& report) {
     report.json["orders"].push_back(
         {{noun + "s", blocks}, {"expression", answer.pool.text(order, kOrderCharactersJson)}});
     if (i >= kOrderLinesMost) continue;
-    report.text += row(heading, numbers_text(noun, blocks) + ": " + answer.pool.text(order, kOrderCharacters));
+    report.text += row<10>(heading, numbers_text(noun, blocks) + ": " + answer.pool.text(order, kOrderCharacters));
     heading.clear();
   }
   if (groups.size() > kOrderLinesMost) {
-    report.text += row("", fmt::format("... and {} more (--json has all)", groups.size() - kOrderLinesMost));
+    report.text += row<10>("", fmt::format("... and {} more (--json has all)", groups.size() - kOrderLinesMost));
   }
   const Plan& shown = answer.shown.front();
   const auto all = static_cast<std::size_t>(by_rank ? shown.ranks : shown.blocks);
   if (!groups.empty() && answer.orders.size() < all) {
-    report.text += row("", fmt::format("the first {} of {} {}s; all with --verify", answer.orders.size(), all, noun));
+    report.text +=
+        row<10>("", fmt::format("the first {} of {} {}s; all with --verify", answer.orders.size(), all, noun));
   }
-  if (!groups.empty()) report.text += row("", kind_of_number(answer));
+  if (!groups.empty()) report.text += row<10>("", kind_of_number(answer));
 }
 
 Json ends_json(const std::vector<StreamEnd>& ends, const std::vector<Stream>& streams) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/torii-info/report.hpp"
+
 namespace torii::tools {
 namespace {
 
@@ -73,13 +75,11 @@ Json proofs_json(const Proofs& proofs) {
           {"transfers", proofs.transfers}};
 }
 
-std::string row(std::string_view heading, const std::string& text) { return fmt::format("{:<10}{}\n", heading, text); }
-
 }  // namespace
 
 void add_verdict(const PlanAnswer& answer, Report& report) {
   if (!answer.verdict) {
-    report.text += row("proof", "not made, it takes long on so many ranks: --verify");
+    report.text += row<10>("proof", "not made, it takes long on so many ranks: --verify");
     report.json["verdict"] = nullptr;
     return;
   }
@@ -94,23 +94,24 @@ void add_verdict(const PlanAnswer& answer, Report& report) {
           {"links_shared_percent", verdict.links_shared_percent}};
   if (!verdict.ok()) {
     report.code = 1;
-    report.text += row("proof", "FAULTS");
-    for (const std::string& fault : verdict.faults) report.text += row("", fault);
+    report.text += row<10>("proof", "FAULTS");
+    for (const std::string& fault : verdict.faults) report.text += row<10>("", fault);
     return;
   }
   json["proofs"] = proofs_json(verdict.proofs);
-  report.text +=
-      row("proof", fmt::format("ok for every length: height {}, least slots {}", verdict.height, verdict.slots_least));
+  report.text += row<10>(
+      "proof", fmt::format("ok for every length: height {}, least slots {}", verdict.height, verdict.slots_least));
   std::string_view heading = "proved";
   for (const auto& [name, count, text] : properties_of(answer)) {
-    report.text += row(heading, fmt::format("{:<16}{}", name, count == 0 ? "none" : fmt::format("{} {}", count, text)));
+    report.text +=
+        row<10>(heading, fmt::format("{:<16}{}", name, count == 0 ? "none" : fmt::format("{} {}", count, text)));
     heading = "";
   }
   const std::string links =
       fmt::format("busiest carries {:g} messages per segment, {} shared in a step ({:.1f} %)",
                   verdict.busiest_link_messages, verdict.links_shared, verdict.links_shared_percent);
   const bool node = answer.selected.request.topology.kind() == Topology::Kind::node;
-  report.text += row("links", node ? "none on a node" : links);
+  report.text += row<10>("links", node ? "none on a node" : links);
 }
 
 }  // namespace torii::tools

@@ -17,13 +17,11 @@
 namespace torii::tools {
 namespace {
 
-constexpr int kRanksMax = 1024;
+constexpr int kTunedRanksMax = 1024;
 constexpr std::size_t kSizeMax = std::size_t{1} << 32;
 /// Settings that decide what runs, which is what is compared.
 constexpr const char* kDecided[] = {"ALGORITHM", "SEGMENT",     "SLOTS",    "WINDOW",
                                     "TOPOLOGY",  "DETERMINISM", "RANK_MAP", "TRANSPORT"};
-
-[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
 std::vector<std::string> words_of(const std::string& list) {
   std::vector<std::string> words(1);
@@ -83,14 +81,15 @@ std::vector<int> read_ranks(const std::string& text, int cpus, bool oversubscrib
                       "would take turns; --ranks 2 --oversubscribe measures that",
                       cpus));
     }
-    for (int ranks = 2; ranks < std::min(cpus, kRanksMax); ranks *= 2) list.push_back(ranks);
-    list.push_back(std::min(cpus, kRanksMax));
+    for (int ranks = 2; ranks < std::min(cpus, kTunedRanksMax); ranks *= 2) list.push_back(ranks);
+    list.push_back(std::min(cpus, kTunedRanksMax));
     return list;
   }
   for (const std::string& word : words_of(text)) {
     const auto ranks = parse_number<int>(word);
-    if (!ranks || *ranks < 2 || *ranks > kRanksMax) {
-      invalid(fmt::format("--ranks is '{}'; it must be a list like 2,4,8 of numbers from 2 to {}", text, kRanksMax));
+    if (!ranks || *ranks < 2 || *ranks > kTunedRanksMax) {
+      invalid(
+          fmt::format("--ranks is '{}'; it must be a list like 2,4,8 of numbers from 2 to {}", text, kTunedRanksMax));
     }
     list.push_back(*ranks);
   }

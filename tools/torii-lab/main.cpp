@@ -59,7 +59,6 @@ LabNetwork network_of(const Options& options) {
 }
 
 int run_inside(const Options& options, const LabNetwork& network, const std::optional<LabPrediction>& prediction) {
-  using Clock = std::chrono::steady_clock;
   try {
     const Laboratory laboratory(network);
     LabReport report;
@@ -67,9 +66,9 @@ int run_inside(const Options& options, const LabNetwork& network, const std::opt
     report.prediction = prediction;
     report.command = options.job.command;
     const auto before = laboratory.counts();
-    const Clock::time_point start = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     report.exit_code = run_lab_job(laboratory, options.job);
-    report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     report.loads = loads_between(before, laboratory.counts());
     Output(options.json).write(report_json(report));
     Output(options.svg).write(report_svg(report));

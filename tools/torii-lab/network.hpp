@@ -2,6 +2,7 @@
 // The laboratory as data: nodes, cables, addresses and routes. Pure: nothing is made here.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>

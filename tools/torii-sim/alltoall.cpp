@@ -17,6 +17,7 @@
 #include "runtime/topology/network_model.hpp"
 #include "runtime/topology/routing.hpp"
 #include "tools/torii-sim/calls.hpp"
+#include "tools/torii-sim/clock.hpp"
 #include "tools/torii-sim/curves.hpp"
 #include "tools/torii-sim/scan.hpp"
 
@@ -40,8 +41,6 @@ struct Cell {
   std::size_t bytes;
 };
 
-[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
 std::vector<ExchangeOrder> read_orders(const std::string& algorithm) {
   if (algorithm == "auto") return {ExchangeOrder::a2at};
   if (algorithm == "all") return {kOrders.begin(), kOrders.end()};
@@ -59,10 +58,6 @@ Topology read_topology(const std::string& text) {
     invalid("--topology is 'node'; with sharing min and maxmin it must have links, as torus:8x8 or mesh:8x8");
   }
   return Topology::parse(text, ranks_named(text));
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 SimRow simulate(const Cell& cell, const SimOptions& options, const AlltoallFlags& flags) {

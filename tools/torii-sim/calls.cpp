@@ -23,8 +23,6 @@
 namespace torii::tools {
 namespace {
 
-[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
 /// The calls of a command line, in the order in which they are made: sizes innermost.
 std::vector<SimOptions> calls_of(const SimOptions& options) {
   Scan scan = read_scan(options.scan, options.topology.substr(0, options.topology.find(':')));

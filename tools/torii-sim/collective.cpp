@@ -18,6 +18,7 @@
 #include "runtime/base/output.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/torii-sim/clock.hpp"
 #include "tools/torii-sim/data.hpp"
 #include "tools/torii-sim/pictures.hpp"
 #include "tools/torii-sim/question.hpp"
@@ -28,16 +29,12 @@
 namespace torii::tools {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// Segments per block that `auto` tries.
 constexpr std::array<std::size_t, 5> kSegmentsTried = {1, 4, 16, 64, 256};
 /// Shared links are counted for plans of up to this many steps of all ranks.
 constexpr std::int64_t kStepsMeasuredMost = std::int64_t{1} << 22;
 /// After this time the progress of the trials is printed, if stderr is a terminal.
 constexpr double kPatience_s = 5;
-
-double seconds_since(Clock::time_point begun) { return std::chrono::duration<double>(Clock::now() - begun).count(); }
 
 /// One way of running the call, and its result.
 struct Trial {

@@ -15,10 +15,7 @@
 namespace torii::tools {
 namespace {
 
-constexpr std::size_t kBytesMost = std::size_t{1} << 48;
 constexpr double kTimeMost_us = 1e9;
-
-[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
 void check_engine_rates(const SimOptions& options) {
   const auto rates = static_cast<int>(options.engine_rates.size());

@@ -10,6 +10,9 @@
 
 namespace torii::tools {
 
+/// The longest vector, and the largest end of a scan.
+inline constexpr std::size_t kBytesMost = std::size_t{1} << 48;
+
 /// The flags of all commands, as given; check() has checked them.
 struct SimOptions {
   std::string collective;

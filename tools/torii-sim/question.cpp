@@ -20,8 +20,6 @@ namespace {
 
 constexpr int kSwitchRanksMost = 1 << 14;
 
-[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
-
 /// Bytes that a rank can send and receive in a microsecond: over the links of an inner node of a mesh, over a rank's
 /// links of a tree, or over one link to a switch.
 struct Rates {

@@ -8,6 +8,7 @@
 #include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/transport.hpp"
+#include "tools/torii-sim/options.hpp"
 
 namespace torii::tools {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 constexpr int kExtentMost = 1 << 20;
 constexpr int kRanksMost = 1 << 14;
 constexpr std::size_t kShapesMost = 100'000;
-constexpr std::size_t kBytesMost = std::size_t{1} << 48;
 
 [[noreturn]] void bad(std::string_view text, const std::string& why) {
   throw Error(Status::invalid_argument, "--scan '" + std::string(text) + "': " + why);

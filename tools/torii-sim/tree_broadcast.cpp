@@ -12,6 +12,7 @@
 #include "collectives/selection/catalogue.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/torii-sim/clock.hpp"
 #include "tools/torii-sim/options.hpp"
 #include "tools/torii-sim/rows.hpp"
 
@@ -20,18 +21,15 @@ namespace {
 
 constexpr std::int64_t kStepsWithBudget = INT64_MAX / 2;
 
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point begun) { return std::chrono::duration<double>(Clock::now() - begun).count(); }
-
-struct Question {
+struct TreeQuestion {
   Topology topology;
   PlanRequest request;
   std::size_t bytes = 0;
 };
 
-Question read_question(const SimOptions& options) {
+TreeQuestion read_tree_question(const SimOptions& options) {
   const std::string path = options.topology.substr(options.topology.find(':') + 1);
-  Question question;
+  TreeQuestion question;
   question.topology = Topology::of_tree(TreeTopology::load(path), path);
   question.bytes = read_size("--bytes", options.bytes);
   const int ranks = question.topology.ranks();
@@ -45,7 +43,7 @@ Question read_question(const SimOptions& options) {
   return question;
 }
 
-SimRow row_of(const SimOptions& options, const Question& question, const char* algorithm) {
+SimRow row_of(const SimOptions& options, const TreeQuestion& question, const char* algorithm) {
   SimRow row;
   row.collective = "broadcast";
   row.algorithm = algorithm;
@@ -77,7 +75,7 @@ std::uint64_t most_bytes(const TreeTopology& tree, const std::vector<std::pair<i
   return load.empty() ? 0 : *std::max_element(load.begin(), load.end());
 }
 
-SimRow scheduled_row(const SimOptions& options, const Question& question) {
+SimRow scheduled_row(const SimOptions& options, const TreeQuestion& question) {
   const TreeTopology& tree = *question.topology.tree();
   ScheduleBudget budget;
   if (options.budget_s) budget = {kStepsWithBudget, *options.budget_s};
@@ -107,7 +105,7 @@ SimRow scheduled_row(const SimOptions& options, const Question& question) {
   return row;
 }
 
-SimRow chain_row(const SimOptions& options, const Question& question) {
+SimRow chain_row(const SimOptions& options, const TreeQuestion& question) {
   const TreeTopology& tree = *question.topology.tree();
   const Clock::time_point begun = Clock::now();
   const Offer offer = find_algorithm("chain")->offer({.plan = question.request, .bytes = question.bytes});
@@ -137,7 +135,7 @@ SimRow chain_row(const SimOptions& options, const Question& question) {
 }  // namespace
 
 int run_tree_broadcast(const SimOptions& options, RowWriter& rows) {
-  const Question question = read_question(options);
+  const TreeQuestion question = read_tree_question(options);
   if (options.algorithm == "scheduled") {
     rows.add(scheduled_row(options, question));
   } else if (options.algorithm == "chain") {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <random>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/platform.hpp"

@@ -17,7 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/page.hpp"
 #include "runtime/base/platform.hpp"
+#include "runtime/base/reason.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/devices/cpus.hpp"
 #include "runtime/devices/memory_limits.hpp"
@@ -25,14 +27,11 @@
 namespace torii::shared_memory {
 namespace {
 
-constexpr std::size_t kPage = 4096;  // the least page size; larger pages only make the holes below coarser
 constexpr std::size_t kSmall = 64;
 constexpr std::size_t kBig = 64 * 1024;
 
 constexpr std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
 constexpr std::size_t round_down(std::size_t value, std::size_t to) { return value / to * to; }
-
-std::string reason() { return std::string(" (") + std::strerror(errno) + ")"; }
 
 /// Asked for in pieces: a signal undoes and repeats the piece that it interrupts, and others take memory meanwhile.
 constexpr std::size_t kPiece = std::size_t{8} << 20;
@@ -262,8 +261,8 @@ void Arena::give_back(Ranges::node_type range) noexcept {
   range.mapped() = end - first;
   free_.insert(std::move(range));
 
-  const std::size_t hole_first = std::max(round_up(first, kPage), round_down(offset, kPage));
-  const std::size_t hole_end = std::min(round_down(end, kPage), round_up(offset + bytes, kPage));
+  const std::size_t hole_first = std::max(round_up(first, kPageBytes), round_down(offset, kPageBytes));
+  const std::size_t hole_end = std::min(round_down(end, kPageBytes), round_up(offset + bytes, kPageBytes));
   if (hole_first < hole_end) release(hole_first, hole_end - hole_first);
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "runtime/base/deadline.hpp"
+#include "runtime/base/reason.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii::shared_memory {
@@ -29,8 +30,6 @@ struct Hello {
   Token job_token{};
 };
 static_assert(sizeof(Hello) == 24, "no padding crosses the socket");
-
-std::string reason() { return std::string(" (") + std::strerror(errno) + ")"; }
 
 socklen_t fill_address(const std::string& name, sockaddr_un& address) {
   address = {};

@@ -15,6 +15,7 @@
 #include <span>
 #include <utility>
 
+#include "runtime/base/reason.hpp"
 #include "runtime/base/status.hpp"
 #include "transports/shared_memory/watch.hpp"
 
@@ -31,8 +32,6 @@ struct Card {
 };
 
 namespace {
-
-std::string reason() { return std::string(" (") + std::strerror(errno) + ")"; }
 
 /// A peer's file is mapped only if touching it can never raise SIGBUS.
 void check_arena(int fd, std::size_t bytes, const std::string& who) {

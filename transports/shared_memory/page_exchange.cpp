@@ -15,12 +15,11 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/page.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii::shared_memory {
 namespace {
-
-constexpr std::size_t kPage = 4096;  // the least page size
 
 [[noreturn]] void throw_refused(const char* what, std::size_t bytes) {
   const std::string reason = std::strerror(errno);
@@ -48,7 +47,7 @@ void check_own_stack(AddressRange pages) {
   constexpr std::uintptr_t kBelow = 16384;  // what take_place() and all that it calls use at the most
   const auto meets = [&pages](AddressRange other) { return other.first < pages.end && pages.first < other.end; };
   const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  if (!meets({frame - kBelow, frame + kPage}) && !meets(stack_of_thread())) return;
+  if (!meets({frame - kBelow, frame + kPageBytes}) && !meets(stack_of_thread())) return;
   throw Error(
       Status::unsupported,
       "the stack of the calling thread is on the pages of the memory, or next to them: give the buffer pages of "
@@ -80,7 +79,7 @@ bool protect(const Descriptor& faults, AddressRange range) {
   with.mode = UFFDIO_REGISTER_MODE_WP;
   if (ioctl(faults.get(), UFFDIO_REGISTER, &with) != 0) return false;
   // A page that was never touched must exist before it can be protected.
-  for (std::uintptr_t at = range.first; at < range.end; at += kPage) {
+  for (std::uintptr_t at = range.first; at < range.end; at += kPageBytes) {
     (void)*reinterpret_cast<const volatile char*>(at);
   }
   uffdio_writeprotect writes = {};

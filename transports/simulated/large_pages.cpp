@@ -10,7 +10,6 @@
 namespace torii::simulated {
 namespace {
 
-constexpr std::uintptr_t kLargePageBytes = std::uintptr_t{2} << 20;
 constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1, which older headers lack
 
 /// Where the heap began when the program did.

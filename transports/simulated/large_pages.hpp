@@ -2,7 +2,11 @@
 // Large pages for the memory of many ranks: the addresses of gigabytes in small pages are in no cache either.
 #pragma once
 
+#include <cstddef>
+
 namespace torii::simulated {
+
+inline constexpr std::size_t kLargePageBytes = std::size_t{2} << 20;
 
 /// Asks the kernel to gather what is between the addresses in large pages. If it refuses, the simulation is only
 /// slower.

@@ -10,17 +10,15 @@
 #include <limits>
 #include <string>
 
+#include "runtime/base/index.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/words.hpp"
+#include "transports/simulated/large_pages.hpp"
 
 namespace torii::simulated {
 namespace {
 
 constexpr std::size_t kNoEngine = kEnginesMax;
-constexpr std::size_t kLargePageBytes = std::size_t{2} << 20;
-constexpr Time kNever = std::numeric_limits<Time>::max();
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 }  // namespace
 

@@ -28,6 +28,7 @@ namespace torii::simulated {
 inline constexpr int kStripe = 1024;
 
 inline constexpr double kPicosecondsPerMicrosecond = 1e6;
+inline constexpr Time kNever = std::numeric_limits<Time>::max();
 inline constexpr Time kPicosecondsPerNanosecond = 1000;
 
 /// The costs of the network. A put of n bytes holds its engine and, one after the other, the links of its way for n /

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks early for memory: with thousands of ranks nothing is in a cache when its event comes. Each step of these
 // functions reads what the one before it has brought.
+#include "runtime/base/index.hpp"
 #include "transports/simulated/large_pages.hpp"
 #include "transports/simulated/network.hpp"
 
 namespace torii::simulated {
-namespace {
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
-
-}  // namespace
 
 /// For events of this instant that come after event `at`.
 void Network::fetch_due(std::size_t at) const noexcept {

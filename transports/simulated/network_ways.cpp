@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/base/index.hpp"
 #include "transports/simulated/network.hpp"
 
 namespace torii::simulated {
-namespace {
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
-
-}  // namespace
 
 int network_link_numbers(const Topology& topology) noexcept {
   return topology.kind() == Topology::Kind::node ? 2 * topology.ranks() : link_numbers(topology);

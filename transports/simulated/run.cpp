@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "runtime/base/index.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/words.hpp"
 #include "transports/simulated/large_pages.hpp"
@@ -20,8 +21,6 @@
 
 namespace torii::simulated {
 namespace {
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 /// The lanes of all ranks, each distinct lane once: trinaryx3 on 48x6x32 has 52 of them on 9216 ranks.
 using Lanes = std::set<Lane>;

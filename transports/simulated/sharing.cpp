@@ -7,12 +7,6 @@
 #include "transports/simulated/network.hpp"
 
 namespace torii::simulated {
-namespace {
-
-constexpr Time kNever = std::numeric_limits<Time>::max();
-
-}  // namespace
-
 void Network::share_links() {
   // Bytes per picosecond; a port is as fast as the links of its node.
   std::vector<double> bandwidths(world_->resources.size(), model_.bandwidth_GBps / 1000.0);

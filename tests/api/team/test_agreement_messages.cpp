@@ -13,6 +13,7 @@
 #include "runtime/base/status.hpp"
 #include "runtime/execution/waiting.hpp"
 #include "tests/api/team/messages_seat.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -108,14 +109,15 @@ std::string text_of(const Letters::Proposal* proposal) {
 }
 
 TEST(AgreementMessages, AllTakeOneCauseHoweverManyPropose) {
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-    std::mt19937_64 random(seed);
+  for (const Seed& seed : seeds_of("test_agreement_messages", 30)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
     std::vector<int> nodes;
     const int ranks = 2 + static_cast<int>(random() % 4);
     for (int rank = 0; rank < ranks; ++rank) nodes.push_back(static_cast<int>(random() % 3));
     const std::uint64_t proposers = random() | 1U << random() % static_cast<unsigned>(ranks);
     std::vector<std::string> causes(static_cast<std::size_t>(ranks));
-    play(nodes, seed, [&](Seat& seat) {
+    play(nodes, seed.value, [&](Seat& seat) {
       if ((proposers >> seat.rank() & 1) != 0) {
         seat.messages().propose(Status::aborted, seat.rank(),
                                 "cause of rank " + std::to_string(seat.rank()) +
@@ -127,8 +129,8 @@ TEST(AgreementMessages, AllTakeOneCauseHoweverManyPropose) {
       causes[static_cast<std::size_t>(seat.rank())] = text_of(seat.messages().settle());
       EXPECT_EQ(text_of(seat.messages().settle()), causes[static_cast<std::size_t>(seat.rank())]);
     });
-    EXPECT_EQ(std::set<std::string>(causes.begin(), causes.end()).size(), 1U) << "seed " << seed << ": " << causes[0];
-    EXPECT_NE(causes[0], "none") << "seed " << seed;
+    EXPECT_EQ(std::set<std::string>(causes.begin(), causes.end()).size(), 1U) << causes[0];
+    EXPECT_NE(causes[0], "none");
   }
 }
 

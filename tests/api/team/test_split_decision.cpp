@@ -13,6 +13,7 @@
 #include "runtime/base/deadline.hpp"
 #include "runtime/base/status.hpp"
 #include "tests/api/team/messages_seat.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -147,16 +148,17 @@ TEST(SplitDecision, AStoppedMemberLooksForTheWordsOfTheOthers) {
 
 /// Some members leave, others find the failure first, each in its own time.
 TEST(SplitDecision, AllMembersDecideAlike) {
-  for (std::uint64_t seed = 1; seed <= 15; ++seed) {
-    std::mt19937_64 random(seed);
+  for (const Seed& seed : seeds_of("test_split_decision", 15)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
     std::vector<int> nodes;
     const int ranks = 2 + static_cast<int>(random() % 4);
     for (int rank = 0; rank < ranks; ++rank) nodes.push_back(static_cast<int>(random() % 3));
-    const std::uint64_t leaving = seed % 3 == 0 ? 0 : random();
+    const std::uint64_t leaving = seed.value % 3 == 0 ? 0 : random();
     const std::uint64_t delays = random();
     std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
     std::atomic<int> left = 0;
-    play(nodes, seed, [&](Seat& seat) {
+    play(nodes, seed.value, [&](Seat& seat) {
       Member member(seat, ranks);
       const auto until_ns = now_ns() + static_cast<std::int64_t>(delays >> 4 * seat.rank() & 7) * 100'000;
       while (now_ns() < until_ns) (void)seat.transport().progress();
@@ -165,7 +167,7 @@ TEST(SplitDecision, AllMembersDecideAlike) {
       if (leaves) ++left;
       outcomes[static_cast<std::size_t>(seat.rank())] = leaves ? member.leave() : member.fail();
     });
-    for (const Outcome& one : outcomes) EXPECT_EQ(one, Outcome(left > 0)) << "seed " << seed;
+    for (const Outcome& one : outcomes) EXPECT_EQ(one, Outcome(left > 0));
   }
 }
 

@@ -2,6 +2,7 @@
 // The networks of tables 1-4 of Hourai, Nishida and Oyanagi 2004 as tree topologies, and random small trees.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <string>

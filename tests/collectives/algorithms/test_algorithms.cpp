@@ -18,6 +18,7 @@
 #include "collectives/proof/verify.hpp"
 #include "collectives/selection/catalogue.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
+#include "tests/support/places.hpp"
 
 namespace torii::tests {
 namespace {
@@ -48,7 +49,7 @@ TEST(Algorithms, RowsHaveNamesAndSources) {
 
 /// The first table of docs/algorithms.md has all algorithms in its first column.
 TEST(Algorithms, RowsAreInTheTableOfTheDocument) {
-  std::ifstream document(std::filesystem::path(TORII_TEST_SOURCE_DIR) / "docs" / "algorithms.md");
+  std::ifstream document(std::filesystem::path(source_dir()) / "docs" / "algorithms.md");
   std::string line;
   while (std::getline(document, line) && !line.starts_with("|---")) continue;
   std::set<std::string> names;

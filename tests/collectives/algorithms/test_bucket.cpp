@@ -15,7 +15,7 @@ namespace {
 
 const Algorithm& bucket() { return *find_algorithm("bucket"); }
 
-PlanRequest request_on(const Topology& topology, Collective collective = Collective::allreduce, int slots = 8) {
+PlanRequest bucket_request(const Topology& topology, Collective collective = Collective::allreduce, int slots = 8) {
   return {collective, topology, 0, Determinism::run, false, {4096, slots, 2, false}};
 }
 
@@ -36,7 +36,7 @@ TEST(Bucket, LoadsAllLinksOfASquareTorusEqually) {
     const Topology torus = Topology::parse(text, ranks);
     const int dimensions = bucket_dimensions(torus);
     for (const Collective collective : {Collective::allreduce, Collective::all_gather, Collective::reduce_scatter}) {
-      const PlanRequest request = request_on(torus, collective);
+      const PlanRequest request = bucket_request(torus, collective);
       const Verdict verdict = proved(request);
       // Every rank sends its share of the vector once for the reduce-scatter and once for the all-gather, over 2D
       // links.
@@ -52,7 +52,7 @@ TEST(Bucket, LoadsAllLinksOfASquareTorusEqually) {
 
 /// The longer dimension's links carry more: 3/4 of its own parts and 1/2 of a quarter of the other's, both ways.
 TEST(Bucket, LoadsLongDimensionsMore) {
-  const PlanRequest request = request_on(Topology::torus({4, 2, 1}, {true, true, false}, 2));
+  const PlanRequest request = bucket_request(Topology::torus({4, 2, 1}, {true, true, false}, 2));
   EXPECT_DOUBLE_EQ(proved(request).busiest_link_messages / vector_messages(request), 2 * (3.0 / 4 + 3.0 / 4 / 2) / 4);
 }
 
@@ -60,7 +60,7 @@ TEST(Bucket, LoadsLongDimensionsMore) {
 TEST(Bucket, FoldsRingsOntoLines) {
   for (const int extent : {3, 4, 5}) {
     const Topology line = Topology::torus({extent, 1, 1}, {false, false, false}, 1);
-    const PlanRequest request = request_on(line);
+    const PlanRequest request = bucket_request(line);
     EXPECT_DOUBLE_EQ(proved(request).busiest_link_messages / vector_messages(request), 2.0 * (extent - 1) / extent);
     const BucketPart upwards(line, 0);
     const BucketPart downwards(line, 1);
@@ -92,31 +92,31 @@ TEST(Bucket, LivesOnFewSlots) {
   for (const Topology& topology :
        {Topology::torus({4, 4, 1}), Topology::torus({3, 3, 3}), Topology::torus({5, 2, 3})}) {
     ExpressionPool pool;
-    const std::vector<ExpressionId> expressions = verify(bucket(), request_on(topology), pool).result_expression;
+    const std::vector<ExpressionId> expressions = verify(bucket(), bucket_request(topology), pool).result_expression;
     ASSERT_FALSE(expressions.empty());
     for (const int slots : {2, 3, 5, 16}) {
-      const PlanRequest request = request_on(topology, Collective::allreduce, slots);
+      const PlanRequest request = bucket_request(topology, Collective::allreduce, slots);
       const Verdict verdict = verify(bucket(), request, pool);
       ASSERT_TRUE(verdict.ok()) << describe(request) << ": " << verdict.faults.front();
       EXPECT_LE(verdict.slots_least, slots);
       EXPECT_EQ(verdict.result_expression, expressions) << "slots change no order";
     }
   }
-  const std::string reason = bucket().why_not(request_on(Topology::torus({3, 1, 1}), Collective::allreduce, 1));
+  const std::string reason = bucket().why_not(bucket_request(Topology::torus({3, 1, 1}), Collective::allreduce, 1));
   EXPECT_NE(reason.find("slots is 1, but all ranks of a ring of 3"), std::string::npos) << reason;
-  EXPECT_EQ(bucket().why_not(request_on(Topology::torus({2, 2, 1}), Collective::allreduce, 1)), "");
+  EXPECT_EQ(bucket().why_not(bucket_request(Topology::torus({2, 2, 1}), Collective::allreduce, 1)), "");
 }
 
 TEST(Bucket, RefusesMoreRanksThanAStreamCanCount) {
-  EXPECT_EQ(bucket().why_not(request_on(Topology::torus({255, 257, 1}))), "");
-  const std::string reason = bucket().why_not(request_on(Topology::torus({256, 256, 1})));
+  EXPECT_EQ(bucket().why_not(bucket_request(Topology::torus({255, 257, 1}))), "");
+  const std::string reason = bucket().why_not(bucket_request(Topology::torus({256, 256, 1})));
   EXPECT_NE(reason.find("bucket is for up to 65535 ranks, there are 65536"), std::string::npos) << reason;
 }
 
 TEST(Bucket, OrderStartsAfterTheBlocksOwner) {
   const auto text = [](const Topology& topology, Collective collective, int block) {
     ExpressionPool pool;
-    return pool.text(bucket().order(request_on(topology, collective), block, pool));
+    return pool.text(bucket().order(bucket_request(topology, collective), block, pool));
   };
   const Topology ring = Topology::torus({3, 1, 1});
   EXPECT_EQ(text(ring, Collective::allreduce, 0), "((1 2) 0)");
@@ -131,15 +131,15 @@ TEST(Bucket, OrderStartsAfterTheBlocksOwner) {
 
 /// Ranks of one node share its links: each sends its slice, so the links carry what one rank's would.
 TEST(Bucket, SlicesOfANodeLoadLinksLikeOneRank) {
-  const PlanRequest request = request_on(Topology::torus({3, 3, 1}, {true, true, false}, 2, 2));
+  const PlanRequest request = bucket_request(Topology::torus({3, 3, 1}, {true, true, false}, 2, 2));
   const Verdict verdict = proved(request);
   EXPECT_DOUBLE_EQ(verdict.busiest_link_messages / vector_messages(request), 16.0 / 36);
   EXPECT_EQ(verdict.height, 8 + 2) << "from mates, round the rings and back, to mates";
   ExpressionPool pool;
-  const PlanRequest pairs = request_on(Topology::torus({2, 1, 1}, {true, false, false}, 1, 2));
+  const PlanRequest pairs = bucket_request(Topology::torus({2, 1, 1}, {true, false, false}, 1, 2));
   EXPECT_EQ(pool.text(bucket().order(pairs, 0, pool)), "(((2 3) 0) 1)");
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
-    const std::string reason = bucket().why_not(request_on(pairs.topology, collective));
+    const std::string reason = bucket().why_not(bucket_request(pairs.topology, collective));
     EXPECT_NE(reason.find("on nodes of several ranks bucket does allreduce only"), std::string::npos) << reason;
   }
 }
@@ -147,7 +147,7 @@ TEST(Bucket, SlicesOfANodeLoadLinksLikeOneRank) {
 /// All cables of an extent of 2 are used: the two directions take turns.
 TEST(Bucket, UsesBothCablesOfAnExtentOfTwo) {
   const Topology pair = Topology::torus({2, 1, 1});
-  const Plan plan = bucket().plan(request_on(pair), 0);
+  const Plan plan = bucket().plan(bucket_request(pair), 0);
   std::set<LinkId> links;
   for (std::size_t turn = 0; turn < plan.out.size(); ++turn) {
     std::vector<LinkId> way;
@@ -155,7 +155,7 @@ TEST(Bucket, UsesBothCablesOfAnExtentOfTwo) {
     links.insert(way.front());
   }
   EXPECT_EQ(links.size(), 2U);
-  EXPECT_DOUBLE_EQ(proved(request_on(pair)).busiest_link_messages, 2);
+  EXPECT_DOUBLE_EQ(proved(bucket_request(pair)).busiest_link_messages, 2);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "collectives/proof/verify.hpp"
 #include "collectives/selection/selection.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
+#include "tests/support/test_run.hpp"
 #include "tests/support/verify_run.hpp"
 
 namespace torii::tests {
@@ -92,10 +93,10 @@ int most_hops(const FloydHops& hops) {
 }
 
 TEST(Floyd, IsProvedForAnyNumberOfRanksAndRadix) {
-  for (int ranks = 1; ranks <= (full_tests() ? 40 : 20); ++ranks) {
+  for (int ranks = 1; ranks <= (is_full() ? 40 : 20); ++ranks) {
     for (const int radix : {2, 3, 4, 5, 8, 64}) {
       for (const auto& [slots, window] : {std::pair{4, 1}, std::pair{2, 1}, std::pair{1, 1}, std::pair{3, 2}}) {
-        if (!full_tests() && (ranks + radix + slots) % 3 != 0) continue;
+        if (!is_full() && (ranks + radix + slots) % 3 != 0) continue;
         const PlanRequest request = request_of(ranks, radix, slots, window);
         const Verdict verdict = verify(floyd(), request);
         ASSERT_TRUE(verdict.ok()) << describe(request) << " radix " << radix << ": " << verdict.faults.front();
@@ -106,7 +107,8 @@ TEST(Floyd, IsProvedForAnyNumberOfRanksAndRadix) {
 }
 
 TEST(Floyd, RandomRunsAgree) {
-  std::uint64_t seed = 1;
+  const std::vector<Seed> seeds = seeds_of("verify_exchanges_test", 1);
+  std::uint64_t number = 0;
   for (const int ranks : {2, 3, 4, 6, 8, 9}) {
     for (const int radix : {2, 3, 4}) {
       for (const auto& [slots, window] : {std::pair{2, 1}, std::pair{3, 2}, std::pair{4, 2}}) {
@@ -114,8 +116,12 @@ TEST(Floyd, RandomRunsAgree) {
         ExpressionPool pool;
         const Verdict verdict = verify(floyd(), request, pool);
         const std::vector<Plan> plans = plan_all(floyd(), request);
-        ASSERT_EQ(run_randomly(request, plans, verdict.result_expression, pool, {seed++, 4, 3}), "")
-            << describe(request) << " radix " << radix;
+        ++number;
+        for (const Seed& seed : seeds) {
+          const RandomRun run = {seed.value + number, 4, 3};
+          ASSERT_EQ(run_randomly(request, plans, verdict.result_expression, pool, run), "")
+              << describe(request) << " radix " << radix << "; " << seed;
+        }
       }
     }
   }

@@ -11,6 +11,7 @@
 #include "runtime/base/status.hpp"
 #include "runtime/plan/leaves.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
+#include "tests/support/test_run.hpp"
 #include "tests/support/verify_run.hpp"
 
 namespace torii::tests {
@@ -99,8 +100,9 @@ TEST(LeafIntervals, AlignedIntervalsNeedNoPlanOfTheirOwn) {
 }
 
 TEST(LeafIntervals, FewPartialVectorsLeaveARank) {
-  std::mt19937_64 random(1);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (const Seed& seed : seeds_of("leaves_test/intervals", 2000)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
     const std::size_t leaves = 1 + random() % 5000;
     const LeafIntervals dealt(random_counts(random, 1 + static_cast<int>(random() % 9), leaves));
     std::size_t next = 0;
@@ -174,15 +176,18 @@ class LeafPlans : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(LeafPlans, AreProvedForRandomIntervals) {
-  std::mt19937_64 random(7);
-  int proofs = 0;
-  const int trials = full_tests() ? 2000 : 120;
-  for (int trial = 0; trial < trials && !HasFailure(); ++trial) {
+  const std::vector<Seed> seeds = seeds_of("leaves_test/plans", is_full() ? 2000 : 120);
+  std::size_t proofs = 0;
+  for (const Seed& seed : seeds) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
     const int ranks = 1 + static_cast<int>(random() % 8);
-    const std::size_t leaves = 1 + random() % (trial % 3 == 0 ? 9 : 40);
-    proofs += prove(random_counts(random, ranks, leaves), static_cast<std::uint64_t>(trial));
+    const std::size_t leaves = 1 + random() % (seed.value % 3 == 0 ? 9 : 40);
+    proofs += static_cast<std::size_t>(prove(random_counts(random, ranks, leaves), seed.value));
+    if (HasFailure()) return;
   }
-  EXPECT_GE(proofs, trials);
+  if (is_replay()) return;
+  EXPECT_GE(proofs, seeds.size());
 }
 
 TEST_P(LeafPlans, AreProvedForManyRanks) {

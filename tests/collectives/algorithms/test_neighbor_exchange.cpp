@@ -13,6 +13,7 @@
 #include "collectives/selection/catalogue.hpp"
 #include "collectives/selection/selection.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
+#include "tests/support/places.hpp"
 
 namespace torii::tests {
 namespace {
@@ -107,7 +108,7 @@ TEST(NeighborExchange, IsChosenOnRingsOfLinks) {
 }
 
 std::string content(const std::filesystem::path& path) {
-  std::ifstream file(std::filesystem::path(TORII_TEST_SOURCE_DIR) / path);
+  std::ifstream file(std::filesystem::path(source_dir()) / path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

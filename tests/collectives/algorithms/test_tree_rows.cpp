@@ -9,6 +9,7 @@
 #include "collectives/schedules/schedule.hpp"
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
+#include "tests/support/test_run.hpp"
 #include "tests/support/verify_run.hpp"
 
 namespace torii::tests {
@@ -19,16 +20,16 @@ std::vector<Topology> trees() {
                                   Topology::of_tree(tree_of({2, 3, 2, true, true}), "mixed"),
                                   Topology::of_tree(star_of(9), "star")};
   std::mt19937_64 random(1);
-  for (int i = 0; i < (full_tests() ? 300 : 20); ++i) {
+  for (int i = 0; i < 10; ++i) {
     result.push_back(Topology::of_tree(random_tree(1 + i % 9, i % 2 == 0, random), "random " + std::to_string(i)));
   }
   return result;
 }
 
-TEST(TreeRows, AllRowsAreProvedOnTrees) {
-  std::map<std::string, int> proofs;
-  std::uint64_t seed = 1;
-  for (const Topology& topology : trees()) {
+class RowsOnTrees : public ::testing::Test {
+ protected:
+  /// `seed` is of the random runs, which every fourth proof of a row for trees has.
+  void prove_rows(const Topology& topology, std::uint64_t seed) {
     for (const Tuning& tuning : {Tuning{4096, 1, 1, false}, Tuning{64, 8, 4, false}}) {
       for (const PlanRequest& request : requests_on(topology, tuning)) {
         for (const Algorithm& algorithm : catalogue()) {
@@ -38,7 +39,7 @@ TEST(TreeRows, AllRowsAreProvedOnTrees) {
           ASSERT_TRUE(verdict.ok()) << algorithm.name << " " << describe(request) << ": " << verdict.faults.front()
                                     << "\n"
                                     << topology.tree()->text();
-          ++proofs[std::string(algorithm.name)];
+          ++proofs_[std::string(algorithm.name)];
           const bool is_own = std::set<std::string_view>{"scheduled", "chain", "multilane"}.contains(algorithm.name);
           if (!is_own || ++seed % 4 != 0) continue;
           ASSERT_EQ(run_randomly(request, plan_all(algorithm, request), verdict.result_expression, pool, {seed, 3, 2}),
@@ -48,10 +49,27 @@ TEST(TreeRows, AllRowsAreProvedOnTrees) {
       }
     }
   }
-  EXPECT_GE(proofs["scheduled"], 100);
-  EXPECT_GE(proofs["chain"], 100);
-  EXPECT_GE(proofs["multilane"], 100);
-  EXPECT_GE(proofs["trinaryx3"], 100);
+
+  std::map<std::string, int> proofs_;
+};
+
+TEST_F(RowsOnTrees, AreProved) {
+  std::uint64_t seed = 1;
+  for (const Topology& topology : trees()) {
+    prove_rows(topology, 1000 * seed++);
+    if (HasFatalFailure()) return;
+  }
+  for (const char* const name : {"scheduled", "chain", "multilane", "trinaryx3"}) EXPECT_GE(proofs_[name], 100) << name;
+}
+
+TEST_F(RowsOnTrees, AreProvedOnOthersEachTime) {
+  for (const Seed& seed : seeds_of("tree_rows_test", is_full() ? 290 : 10)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    const TreeTopology tree = random_tree(1 + static_cast<int>(seed.value % 9), seed.value % 2 == 0, random);
+    prove_rows(Topology::of_tree(tree, "random"), random());
+    if (HasFatalFailure()) return;
+  }
 }
 
 const Algorithm& row(const char* name) { return *find_algorithm(name); }

@@ -12,6 +12,7 @@
 
 #include "collectives/orders/exchange_lists.hpp"
 #include "runtime/base/status.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -65,7 +66,7 @@ void expect_shortest_ways(ExchangeOrder order, const Topology& topology) {
   }
 }
 
-Topology random_topology(std::mt19937& random) {
+Topology random_topology(std::mt19937_64& random) {
   const auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
   const int dimensions = 1 + below(3);
   Coordinates extents = {1, 1, 1};
@@ -74,7 +75,7 @@ Topology random_topology(std::mt19937& random) {
 }
 
 TEST(ExchangeLists, LeadEverywhereOnceOnFlatShapes) {
-  const int most = std::getenv("TORII_TEST_FULL") != nullptr ? 16 : 7;
+  const int most = is_full() ? 16 : 7;
   for (int x = 1; x <= most; ++x) {
     for (int y = 1; y <= most; ++y) {
       for (const bool wraps : {true, false}) {
@@ -86,11 +87,9 @@ TEST(ExchangeLists, LeadEverywhereOnceOnFlatShapes) {
 }
 
 TEST(ExchangeLists, LeadEverywhereOnceOnRandomShapes) {
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
-  const int shapes = std::getenv("TORII_TEST_FULL") != nullptr ? 500 : 24;
-  for (int i = 0; i < shapes; ++i) {
+  for (const Seed& seed : seeds_of("exchange_lists_test", is_full() ? 500 : 24)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
     const Topology topology = random_topology(random);
     for (const ExchangeOrder order : kOrders) {
       if (!why_no_exchange_list(order, topology).empty()) continue;

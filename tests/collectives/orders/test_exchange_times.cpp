@@ -3,20 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "collectives/orders/exchange_lists.hpp"
 #include "runtime/topology/network_model.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
 
 constexpr Sharing kSharings[] = {Sharing::min, Sharing::maxmin};
 constexpr double kExact = 1e-6;
-
-bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
 double time_of(ExchangeOrder order, const Topology& topology, int controllers, Sharing sharing) {
   const ExchangeList& list = exchange_list(order, topology, controllers);

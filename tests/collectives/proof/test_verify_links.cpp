@@ -9,6 +9,7 @@
 #include "collectives/proof/verify.hpp"
 #include "runtime/topology/routing.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -207,31 +208,34 @@ TEST(VerifyLinks, RowsAreRightWhereTiesAreSelected) {
 
 /// Under any map every row is proved right, and those that follow the links load them as without one.
 TEST(VerifyLinks, RankMapsChangeNothingButWhoStandsWhere) {
-  std::mt19937 random(20261123);
-  int proofs = 0;
-  for (const Topology& plain : {Topology::torus({3, 3, 1}), Topology::torus({2, 2, 2}), Topology::torus({4, 2, 1}),
-                                Topology::torus({3, 2, 1}, {true, false, false}, 2, 2)}) {
-    std::vector<int> positions(static_cast<std::size_t>(plain.ranks()));
-    std::iota(positions.begin(), positions.end(), 0);
-    std::shuffle(positions.begin(), positions.end(), random);
-    const Topology mapped = plain.with_positions(positions);
-    for (const Algorithm& algorithm : catalogue()) {
-      for (PlanRequest request : requests_on(mapped, Tuning{})) {
-        if (!algorithm.why_not(request).empty()) continue;
-        const Verdict verdict = verify(algorithm, request);
-        ASSERT_TRUE(verdict.ok()) << algorithm.name << " " << describe(request) << ": " << verdict.faults.front();
-        ++proofs;
-        if (algorithm.name != "trinaryx3" && algorithm.name != "bucket") continue;
-        if (has_root(request.collective)) request.root = positions[static_cast<std::size_t>(request.root)];
-        request.topology = plain;
-        const Verdict without = verify(algorithm, request);
-        EXPECT_EQ(verdict.busiest_link_messages, without.busiest_link_messages) << algorithm.name;
-        EXPECT_EQ(verdict.links_shared, without.links_shared) << algorithm.name;
-        EXPECT_EQ(verdict.height, without.height) << algorithm.name;
+  for (const Seed& seed : seeds_of("verify_test/rank_maps", 1)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    int proofs = 0;
+    for (const Topology& plain : {Topology::torus({3, 3, 1}), Topology::torus({2, 2, 2}), Topology::torus({4, 2, 1}),
+                                  Topology::torus({3, 2, 1}, {true, false, false}, 2, 2)}) {
+      std::vector<int> positions(static_cast<std::size_t>(plain.ranks()));
+      std::iota(positions.begin(), positions.end(), 0);
+      std::shuffle(positions.begin(), positions.end(), random);
+      const Topology mapped = plain.with_positions(positions);
+      for (const Algorithm& algorithm : catalogue()) {
+        for (PlanRequest request : requests_on(mapped, Tuning{})) {
+          if (!algorithm.why_not(request).empty()) continue;
+          const Verdict verdict = verify(algorithm, request);
+          ASSERT_TRUE(verdict.ok()) << algorithm.name << " " << describe(request) << ": " << verdict.faults.front();
+          ++proofs;
+          if (algorithm.name != "trinaryx3" && algorithm.name != "bucket") continue;
+          if (has_root(request.collective)) request.root = positions[static_cast<std::size_t>(request.root)];
+          request.topology = plain;
+          const Verdict without = verify(algorithm, request);
+          EXPECT_EQ(verdict.busiest_link_messages, without.busiest_link_messages) << algorithm.name;
+          EXPECT_EQ(verdict.links_shared, without.links_shared) << algorithm.name;
+          EXPECT_EQ(verdict.height, without.height) << algorithm.name;
+        }
       }
     }
+    EXPECT_GT(proofs, 200);
   }
-  EXPECT_GT(proofs, 200);
   PlanRequest gather;
   gather.collective = Collective::all_gather;
   gather.topology = Topology::torus({2, 2, 1}).with_positions({3, 2, 1, 0});

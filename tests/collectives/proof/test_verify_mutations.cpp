@@ -12,6 +12,7 @@
 #include "collectives/proof/verify.hpp"
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
+#include "tests/support/test_run.hpp"
 #include "tests/support/verify_run.hpp"
 
 namespace torii::tests {
@@ -191,20 +192,19 @@ struct Tally {
 };
 
 /// Tries a mutation on every case that it concerns; every one has to be rejected.
-Tally reject_all(const Mutation& mutation, bool (*concerns)(const PlanRequest&)) {
+Tally reject_all(const std::string& part, const Mutation& mutation, bool (*concerns)(const PlanRequest&)) {
   Tally tally;
-  Random random(2026);
-  const int times = full_tests() ? 20 : 3;
-  for (const Case& base : cases()) {
-    if (!concerns(base.request)) continue;
-    for (int i = 0; i < times; ++i) {
+  for (const Seed& seed : seeds_of("verify_mutations_test/" + part, is_full() ? 20 : 3)) {
+    Random random(seed.value);
+    for (const Case& base : cases()) {
+      if (!concerns(base.request)) continue;
       std::vector<Plan> plans = base.plans;
       if (!mutation(plans, random)) continue;
       ++tally.tried;
       if (!verdict_of(base, plans).ok()) {
         ++tally.rejected;
       } else {
-        ADD_FAILURE() << base.text() << ": a mutated plan set passes";
+        ADD_FAILURE() << base.text() << ": a mutated plan set passes; " << seed;
       }
     }
   }
@@ -213,13 +213,12 @@ Tally reject_all(const Mutation& mutation, bool (*concerns)(const PlanRequest&))
 }
 
 /// Tries a mutation that may be harmless: what passes has to survive random runs.
-Tally reject_what_fails(const Mutation& mutation) {
+Tally reject_what_fails(const std::string& part, const Mutation& mutation) {
   Tally tally;
-  Random random(2027);
-  const int times = full_tests() ? 5 : 1;
-  const std::uint64_t seeds = full_tests() ? 3 : 1;
-  for (const Case& base : cases()) {
-    for (int i = 0; i < times; ++i) {
+  const std::uint64_t runs = is_full() ? 3 : 1;
+  for (const Seed& seed : seeds_of("verify_mutations_test/" + part, is_full() ? 5 : 1)) {
+    Random random(seed.value);
+    for (const Case& base : cases()) {
       std::vector<Plan> plans = base.plans;
       if (!mutation(plans, random)) continue;
       ++tally.tried;
@@ -227,8 +226,9 @@ Tally reject_what_fails(const Mutation& mutation) {
         ++tally.rejected;
         continue;
       }
-      for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-        EXPECT_EQ(run_randomly(base.request, plans, base.expected, pool(), {seed, 5, 2}), "") << base.text();
+      for (std::uint64_t run = 0; run < runs; ++run) {
+        EXPECT_EQ(run_randomly(base.request, plans, base.expected, pool(), {seed.value + run, 5, 2}), "")
+            << base.text() << "; " << seed;
       }
     }
   }
@@ -246,14 +246,14 @@ TEST(VerifyMutations, EveryRowIsTried) {
   EXPECT_EQ(counts.size(), rows.size() - static_cast<std::size_t>(only_exchanges));
 }
 
-TEST(VerifyMutations, DroppedFlow) { reject_all(drop_flow, always); }
-TEST(VerifyMutations, DuplicatedFlow) { reject_all(duplicate_flow, always); }
-TEST(VerifyMutations, SwappedSources) { reject_all(swap_sources, only_combining); }
-TEST(VerifyMutations, DroppedSource) { reject_all(drop_source, not_barrier); }
-TEST(VerifyMutations, RemovedKeep) { reject_all(remove_keep, not_barrier); }
-TEST(VerifyMutations, ShiftedPosition) { reject_all(shift_position, always); }
-TEST(VerifyMutations, SwappedFlows) { reject_what_fails(swap_flows); }
-TEST(VerifyMutations, CreditsFalselyImplied) { reject_what_fails(imply_credits); }
+TEST(VerifyMutations, DroppedFlow) { reject_all("dropped_flow", drop_flow, always); }
+TEST(VerifyMutations, DuplicatedFlow) { reject_all("duplicated_flow", duplicate_flow, always); }
+TEST(VerifyMutations, SwappedSources) { reject_all("swapped_sources", swap_sources, only_combining); }
+TEST(VerifyMutations, DroppedSource) { reject_all("dropped_source", drop_source, not_barrier); }
+TEST(VerifyMutations, RemovedKeep) { reject_all("removed_keep", remove_keep, not_barrier); }
+TEST(VerifyMutations, ShiftedPosition) { reject_all("shifted_position", shift_position, always); }
+TEST(VerifyMutations, SwappedFlows) { reject_what_fails("swapped_flows", swap_flows); }
+TEST(VerifyMutations, CreditsFalselyImplied) { reject_what_fails("implied_credits", imply_credits); }
 
 TEST(VerifyMutations, OneSlotFewer) {
   int above_one = 0;

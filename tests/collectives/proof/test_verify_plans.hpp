@@ -2,9 +2,10 @@
 // Small plan sets made by hand, right ones and the means to break them, and the requests on which whole rows are tried.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/selection/catalogue.hpp"
@@ -135,11 +136,6 @@ inline PlanSet up_and_down() {
   set.flow(1, 1, {{}, {down1.in}, true, {down2.out}, Fold::left, "down tree 0"});
   set.flow(2, 1, {{}, {down2.in}, true, {}, Fold::left, "down tree 0"});
   return set.finish();
-}
-
-inline bool full_tests() {
-  const char* value = std::getenv("TORII_TEST_FULL");
-  return value != nullptr && std::string(value) == "1";
 }
 
 inline std::string describe(const PlanRequest& request) {

@@ -11,6 +11,7 @@
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
 #include "tests/support/cpu_time.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -98,21 +99,28 @@ std::string broken_rule(const TreeTopology& tree, int root, double bytes, const 
   return std::abs(time_s - schedule.time_s) > 1e-9 ? "the time is not that of the last transfer" : "";
 }
 
+void compare_with_all_orders(const Seed& seed, int ranks_most) {
+  std::mt19937_64 random(seed.value);
+  const bool latency = seed.value % 2 == 0;
+  const int ranks = 2 + static_cast<int>(random() % static_cast<unsigned>(ranks_most - 1));
+  const TreeTopology tree = random_tree(ranks, latency, random);
+  const int root = static_cast<int>(random() % static_cast<unsigned>(tree.ranks()));
+  const AllOrders all(tree, root, 12);
+  ASSERT_TRUE(all.is_whole()) << seed;
+  const Schedule schedule = find_schedule(tree, root, 12);
+  ASSERT_TRUE(schedule.proven) << seed;
+  ASSERT_NEAR(schedule.time_s, all.seconds(), 1e-6) << seed << ", root " << root << "\n" << tree.text();
+  ASSERT_EQ(broken_rule(tree, root, 12, schedule), "") << seed << ", root " << root << "\n" << tree.text();
+}
+
 TEST(Schedule, EqualsTheLeastOverAllOrdersOnRandomTrees) {
-  const int wanted = full_tests() ? 100'000 : 10'000;
-  int compared = 0;
-  for (std::uint64_t seed = 1; compared < wanted; ++seed) {
-    std::mt19937_64 random(seed);
-    const bool latency = seed % 2 == 0;
-    const TreeTopology tree = random_tree(2 + static_cast<int>(random() % (full_tests() ? 5 : 4)), latency, random);
-    const int root = static_cast<int>(random() % static_cast<unsigned>(tree.ranks()));
-    const AllOrders all(tree, root, 12);
-    if (!all.is_whole()) continue;
-    ++compared;
-    const Schedule schedule = find_schedule(tree, root, 12);
-    ASSERT_TRUE(schedule.proven) << "seed " << seed;
-    ASSERT_NEAR(schedule.time_s, all.seconds(), 1e-6) << "seed " << seed << ", root " << root << "\n" << tree.text();
-    ASSERT_EQ(broken_rule(tree, root, 12, schedule), "") << "seed " << seed << ", root " << root << "\n" << tree.text();
+  for (const Seed& seed : seeds_of("schedule_test/five_ranks", is_full() ? 50'000 : 10'000)) {
+    compare_with_all_orders(seed, 5);
+    if (HasFatalFailure()) return;
+  }
+  for (const Seed& seed : seeds_of("schedule_test/six_ranks", is_full() ? 50'000 : 0)) {
+    compare_with_all_orders(seed, 6);
+    if (HasFatalFailure()) return;
   }
 }
 
@@ -195,7 +203,7 @@ TEST(Schedule, LargeClustersAreProven) {
     double time_ms;
   };
   std::vector<Large> cases = {{{2, 64, 1, false}, 63.0441}, {{2, 14, 2, true}, 350.8972}, {{2, 16, 2, true}, 437.7118}};
-  if (full_tests()) {
+  if (is_full()) {
     cases.push_back({{2, 12, 2, false}, 52.9511});
     cases.push_back({{2, 24, 2, false}, 62.9661});
   }

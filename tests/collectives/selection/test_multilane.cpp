@@ -13,6 +13,7 @@
 #include "collectives/schedules/schedule.hpp"
 #include "collectives/selection/selection.hpp"
 #include "tests/collectives/algorithms/cluster_trees.hpp"
+#include "tests/support/test_run.hpp"
 #include "tests/support/verify_run.hpp"
 
 namespace torii::tests {
@@ -28,7 +29,8 @@ PlanRequest request_on(const TreeTopology& tree, Collective collective, int root
 /// Every size of two and three small sites, every root, every number of lanes.
 TEST(Multilane, EveryPlanIsProved) {
   const Algorithm& multilane = *find_algorithm("multilane");
-  std::uint64_t seed = 1;
+  const std::vector<Seed> seeds = seeds_of("lanes_test", 1);
+  std::uint64_t number = 0;
   for (const std::vector<int>& sizes :
        {std::vector<int>{1, 1}, {1, 4}, {4, 1}, {3, 3}, {2, 5}, {2, 1, 3}, {1, 2, 2, 1}}) {
     const TreeTopology tree = sites_tree(sizes);
@@ -42,9 +44,13 @@ TEST(Multilane, EveryPlanIsProved) {
           const Verdict verdict = verify(multilane, request, pool);
           ASSERT_TRUE(verdict.ok()) << name(collective) << " root " << root << " lanes " << lanes << ": "
                                     << verdict.faults.front();
-          if (++seed % 5 != 0) continue;
-          ASSERT_EQ(run_randomly(request, plan_all(multilane, request), verdict.result_expression, pool, {seed, 3, 2}),
-                    "");
+          ++number;
+          for (const Seed& seed : seeds) {
+            const RandomRun run = {seed.value + number, 3, 2};
+            if (run.seed % 5 != 0) continue;
+            ASSERT_EQ(run_randomly(request, plan_all(multilane, request), verdict.result_expression, pool, run), "")
+                << seed;
+          }
         }
       }
     }

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "runtime/base/status.hpp"
+#include "tests/support/places.hpp"
 
 namespace torii {
 namespace {
@@ -288,7 +289,7 @@ TEST(TuneFile, BadValuesAreNamedWithTheirPlace) {
 
 /// plugins/openmpi compiles this file in. One row for each collective keeps the staging of a background team small.
 TEST(TuneFile, TheTableOfOpenMpiHasOneRowForEachCollective) {
-  const std::filesystem::path source = TORII_TEST_SOURCE_DIR;
+  const std::filesystem::path source = tests::source_dir();
   const TuneTable table = TuneTable::load(source / "plugins/openmpi/tune_table_background.json");
   EXPECT_EQ(table.rows().size(), static_cast<std::size_t>(kCollectiveCount));
   for (int collective = 0; collective < kCollectiveCount; ++collective) {
@@ -354,7 +355,7 @@ TEST(Selection, NamesNoAlgorithm) {
   std::set<std::string, std::less<>> names(algorithm_names().begin(), algorithm_names().end());
   ASSERT_EQ(names.erase("node"), 1u);
   const auto is_in_a_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  const auto folder = std::filesystem::path(TORII_TEST_SOURCE_DIR) / "collectives" / "selection";
+  const auto folder = std::filesystem::path(tests::source_dir()) / "collectives" / "selection";
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".cpp" && entry.path().extension() != ".hpp") continue;

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <random>
@@ -15,16 +14,12 @@
 #include "runtime/base/log.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/bootstrap/tcp.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii {
 namespace {
 
-constexpr int kRanks = 3;
-
-unsigned test_seed() {
-  const char* const text = std::getenv("TORII_TEST_SEED");
-  return text != nullptr ? static_cast<unsigned>(std::atoi(text)) : std::random_device()();
-}
+constexpr int kAdmittedRanks = 3;
 
 template <class Message>
 std::string text_of(const Message& message) {
@@ -36,10 +31,10 @@ class Admitting {
  public:
   Admitting() {
     std::vector<Descriptor> listeners;
-    listeners.push_back(listen_on(Address::parse("127.0.0.1", 0), {}, queue_length(kRanks)));
+    listeners.push_back(listen_on(Address::parse("127.0.0.1", 0), {}, queue_length(kAdmittedRanks)));
     address_ = Address::of_socket(listeners[0].get());
     links_ = std::async(std::launch::async, [this, all = std::move(listeners)]() mutable {
-      return admit_ranks({0, kRanks, 60}, std::move(all), key_);
+      return admit_ranks({0, kAdmittedRanks, 60}, std::move(all), key_);
     });
   }
 
@@ -51,12 +46,12 @@ class Admitting {
   void expect_ranks_join() {
     const auto dial = [this](int rank) {
       const DialPlan plan{[this](std::string&) { return Rendezvous{{address_}, key_}; }, true};
-      return dial_rank_0({rank, kRanks, 30}, plan);
+      return dial_rank_0({rank, kAdmittedRanks, 30}, plan);
     };
     std::vector<TcpLink> own;
-    for (int rank = 1; rank < kRanks; ++rank) own.push_back(dial(rank));
+    for (int rank = 1; rank < kAdmittedRanks; ++rank) own.push_back(dial(rank));
     std::vector<TcpLink> links = links_.get();
-    ASSERT_EQ(links.size(), static_cast<std::size_t>(kRanks));
+    ASSERT_EQ(links.size(), static_cast<std::size_t>(kAdmittedRanks));
     for (std::size_t rank = 1; rank < links.size(); ++rank) {
       expect_frame(own[rank - 1], links[rank], "of rank " + std::to_string(rank));
       expect_frame(links[rank], own[rank - 1], "of rank 0");
@@ -88,7 +83,7 @@ class Admitting {
 /// One connection of a stranger, who hears what a rank says but does not know the key.
 class Stranger {
  public:
-  Stranger(const Admitting& rank_0, std::mt19937& random)
+  Stranger(const Admitting& rank_0, std::mt19937_64& random)
       : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), random_(random) {
     if (connect(socket_.get(), rank_0.address().get(), rank_0.address().bytes()) != 0) socket_ = Descriptor();
     const int yes = 1;
@@ -133,7 +128,7 @@ class Stranger {
 
  private:
   Descriptor socket_;
-  std::mt19937& random_;
+  std::mt19937_64& random_;
 };
 
 class Admissions : public testing::Test {
@@ -142,55 +137,62 @@ class Admissions : public testing::Test {
     set_log_function([](LogLevel, std::string_view, void*) {}, nullptr);
   }
   ~Admissions() override { set_log_function(nullptr, nullptr); }
-  unsigned seed_ = test_seed();
-  std::mt19937 random_{seed_};
 };
 
 TEST_F(Admissions, ChangedHellosAdmitNobody) {
-  Admitting rank_0;
-  for (int round = 0; round < 500; ++round) {
-    Stranger stranger(rank_0, random_);
-    stranger.say_changed(text_of(wire::make_hello(rank_0.key(), 1 + static_cast<int>(random_() % 2), kRanks)));
+  for (const tests::Seed& seed : tests::seeds_of("test_exchange_admission/hellos", 1)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    Admitting rank_0;
+    for (int round = 0; round < 500; ++round) {
+      Stranger stranger(rank_0, random);
+      stranger.say_changed(text_of(wire::make_hello(rank_0.key(), 1 + static_cast<int>(random() % 2), kAdmittedRanks)));
+    }
+    EXPECT_FALSE(rank_0.is_done());
+    rank_0.expect_ranks_join();
   }
-  EXPECT_FALSE(rank_0.is_done()) << "seed " << seed_;
-  rank_0.expect_ranks_join();
 }
 
 /// A recorded Hello gets a challenge; no answer but that of the key's owner is taken.
 TEST_F(Admissions, ChangedAnswersAdmitNobody) {
-  Admitting rank_0;
-  wire::Challenge earlier;
-  for (int round = 0; round < 500; ++round) {
-    const wire::Hello hello = wire::make_hello(rank_0.key(), 1 + static_cast<int>(random_() % 2), kRanks);
-    Stranger stranger(rank_0, random_);
-    stranger.say(text_of(hello));
-    wire::Challenge challenge;
-    ASSERT_TRUE(stranger.hear(challenge)) << "seed " << seed_ << " round " << round;
-    ASSERT_EQ(challenge.refusal, wire::Refusal::none);
-    const wire::Response wrong[] = {{wire::prove(rank_0.key(), "rank", hello, earlier)},
-                                    {wire::prove(rank_0.key(), "rank 0", hello, challenge)},
-                                    {wire::prove(wire::job_key("other"), "rank", hello, challenge)},
-                                    {hello.mark}};
-    const bool is_changed = random_() % 2 == 0;
-    if (is_changed) {
-      stranger.say_changed(text_of(wire::prove(rank_0.key(), "rank", hello, challenge)));
-    } else {
-      stranger.say(text_of(wrong[random_() % std::size(wrong)]));
-      wire::Verdict verdict;
-      ASSERT_TRUE(stranger.hear(verdict)) << "seed " << seed_ << " round " << round;
-      EXPECT_EQ(verdict.refusal, wire::Refusal::token);
+  for (const tests::Seed& seed : tests::seeds_of("test_exchange_admission/answers", 1)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    Admitting rank_0;
+    wire::Challenge earlier;
+    for (int round = 0; round < 500; ++round) {
+      const wire::Hello hello = wire::make_hello(rank_0.key(), 1 + static_cast<int>(random() % 2), kAdmittedRanks);
+      Stranger stranger(rank_0, random);
+      stranger.say(text_of(hello));
+      wire::Challenge challenge;
+      ASSERT_TRUE(stranger.hear(challenge)) << "round " << round;
+      ASSERT_EQ(challenge.refusal, wire::Refusal::none);
+      const wire::Response wrong[] = {{wire::prove(rank_0.key(), "rank", hello, earlier)},
+                                      {wire::prove(rank_0.key(), "rank 0", hello, challenge)},
+                                      {wire::prove(wire::job_key("other"), "rank", hello, challenge)},
+                                      {hello.mark}};
+      const bool is_changed = random() % 2 == 0;
+      if (is_changed) {
+        stranger.say_changed(text_of(wire::prove(rank_0.key(), "rank", hello, challenge)));
+      } else {
+        stranger.say(text_of(wrong[random() % std::size(wrong)]));
+        wire::Verdict verdict;
+        ASSERT_TRUE(stranger.hear(verdict)) << "round " << round;
+        EXPECT_EQ(verdict.refusal, wire::Refusal::token);
+      }
+      earlier = challenge;
     }
-    earlier = challenge;
+    EXPECT_FALSE(rank_0.is_done());
+    rank_0.expect_ranks_join();
   }
-  EXPECT_FALSE(rank_0.is_done()) << "seed " << seed_;
-  rank_0.expect_ranks_join();
 }
 
 /// Each refusal is told.
 TEST_F(Admissions, RanksThatDoNotBelongAreTold) {
+  std::mt19937_64 random(1);  // how messages are cut
   Admitting rank_0;
   const auto told = [&](const wire::Hello& hello) {
-    Stranger rank(rank_0, random_);
+    Stranger rank(rank_0, random);
     rank.say(text_of(hello));
     wire::Challenge challenge;
     EXPECT_TRUE(rank.hear(challenge));
@@ -200,9 +202,9 @@ TEST_F(Admissions, RanksThatDoNotBelongAreTold) {
     EXPECT_TRUE(rank.hear(verdict));
     return verdict.refusal;
   };
-  EXPECT_EQ(told(wire::make_hello(wire::job_key("other"), 1, kRanks)), wire::Refusal::token);
-  EXPECT_EQ(told(wire::make_hello(rank_0.key(), 1, kRanks + 1)), wire::Refusal::ranks);
-  EXPECT_EQ(told(wire::make_hello(rank_0.key(), kRanks, kRanks)), wire::Refusal::ranks);
+  EXPECT_EQ(told(wire::make_hello(wire::job_key("other"), 1, kAdmittedRanks)), wire::Refusal::token);
+  EXPECT_EQ(told(wire::make_hello(rank_0.key(), 1, kAdmittedRanks + 1)), wire::Refusal::ranks);
+  EXPECT_EQ(told(wire::make_hello(rank_0.key(), kAdmittedRanks, kAdmittedRanks)), wire::Refusal::ranks);
   rank_0.expect_ranks_join();
 }
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <string>
@@ -13,14 +12,10 @@
 #include "runtime/bootstrap/rendezvous_file.hpp"
 #include "runtime/bootstrap/wire.hpp"
 #include "runtime/devices/address.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii {
 namespace {
-
-unsigned test_seed() {
-  const char* const text = std::getenv("TORII_TEST_SEED");
-  return text != nullptr ? static_cast<unsigned>(std::atoi(text)) : std::random_device()();
-}
 
 std::string frame_text(const wire::Key& key, std::uint64_t round, const std::string& payload) {
   wire::FrameHead head;
@@ -122,10 +117,9 @@ TEST(Frames, PromisesTakeNoMemoryAndTooLongOnesAreRefused) {
 }
 
 TEST(Frames, GarbageIsNeverComplete) {
-  const unsigned seed = test_seed();
-  std::mt19937 random(seed);
   const wire::Key key = wire::job_key("secret");
-  for (int round = 0; round < 2000; ++round) {
+  for (const tests::Seed& seed : tests::seeds_of("test_exchange_wire/frames", 2000)) {
+    std::mt19937_64 random(seed.value);
     std::string bytes(random() % 400, '\0');
     for (char& one : bytes) one = static_cast<char>(random());
     const std::uint32_t magic = wire::kMagic;
@@ -138,7 +132,7 @@ TEST(Frames, GarbageIsNeverComplete) {
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), Status::transport);
     }
-    EXPECT_FALSE(reader.complete()) << "seed " << seed << " round " << round;
+    EXPECT_FALSE(reader.complete()) << seed;
   }
 }
 
@@ -172,9 +166,8 @@ TEST(MeetingFiles, ChangedOrCutOnesAreRefused) {
     EXPECT_FALSE(parse_rendezvous_file(text.substr(0, length), "token", why_not)) << length;
   }
   EXPECT_FALSE(parse_rendezvous_file(text + "more", "token", why_not));
-  const unsigned seed = test_seed();
-  std::mt19937 random(seed);
-  for (int round = 0; round < 5000; ++round) {
+  for (const tests::Seed& seed : tests::seeds_of("test_exchange_wire/files", 5000)) {
+    std::mt19937_64 random(seed.value);
     std::string changed = text;
     for (auto edits = 1 + random() % 3; edits > 0; --edits) {
       const std::size_t at = random() % changed.size();
@@ -188,7 +181,7 @@ TEST(MeetingFiles, ChangedOrCutOnesAreRefused) {
       if (changed.empty()) break;
     }
     const bool same = changed == text || changed + "\n" == text;
-    EXPECT_EQ(parse_rendezvous_file(changed, "token", why_not).has_value(), same) << "seed " << seed << "\n" << changed;
+    EXPECT_EQ(parse_rendezvous_file(changed, "token", why_not).has_value(), same) << seed << "\n" << changed;
   }
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/devices/cpus.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii {
 namespace {
@@ -24,20 +25,21 @@ TEST(CpuLists, AreRangesAndNumbers) {
 }
 
 TEST(CpuLists, AnyTextGivesAnAscendingListOrNothing) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937_64 random(seed);
-  constexpr char kLetters[] = "0123456789-,,- x";
-  int read = 0;
-  for (int i = 0; i < 50'000; ++i) {
-    std::string text(1 + random() % 8, ' ');
-    for (char& letter : text) letter = kLetters[random() % (sizeof(kLetters) - 1)];
-    const CpuList list = parse_cpu_list(text);
-    read += list.empty() ? 0 : 1;
-    EXPECT_TRUE(std::ranges::is_sorted(list)) << text;
-    EXPECT_TRUE(std::ranges::adjacent_find(list) == list.end()) << text;
+  for (const tests::Seed& seed : tests::seeds_of("test_cpus", 1)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    constexpr char kLetters[] = "0123456789-,,- x";
+    int read = 0;
+    for (int i = 0; i < 50'000; ++i) {
+      std::string text(1 + random() % 8, ' ');
+      for (char& letter : text) letter = kLetters[random() % (sizeof(kLetters) - 1)];
+      const CpuList list = parse_cpu_list(text);
+      read += list.empty() ? 0 : 1;
+      EXPECT_TRUE(std::ranges::is_sorted(list)) << text;
+      EXPECT_TRUE(std::ranges::adjacent_find(list) == list.end()) << text;
+    }
+    EXPECT_GT(read, 100);
   }
-  EXPECT_GT(read, 100);
 }
 
 class PlantedNodes : public testing::Test {

@@ -19,15 +19,15 @@ constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * kKiB;
 
 /// A machine with 4 GiB available and 1 GiB of swap, in a folder of its own.
-class PlantedMachine : public ::testing::Test {
+class PlantedLimits : public ::testing::Test {
  protected:
-  PlantedMachine() {
+  PlantedLimits() {
     char name[] = "torii_test_limits_XXXXXX";
     root_ = fs::absolute(fs::temp_directory_path() / mkdtemp((fs::temp_directory_path() / name).string().data()));
     plant_memory("");
     plant("proc/sys/vm/overcommit_memory", "0\n");
   }
-  ~PlantedMachine() override { fs::remove_all(root_); }
+  ~PlantedLimits() override { fs::remove_all(root_); }
 
   void plant(const fs::path& file, const std::string& text) {
     fs::create_directories((root_ / file).parent_path());
@@ -48,7 +48,7 @@ class PlantedMachine : public ::testing::Test {
   fs::path root_;
 };
 
-TEST_F(PlantedMachine, MemoryAndSwap) {
+TEST_F(PlantedLimits, MemoryAndSwap) {
   const MemoryLimits limits(root_);
   ASSERT_TRUE(limits.machine());
   EXPECT_EQ(limits.machine()->bytes, (4096 + 512) * kMiB);
@@ -59,7 +59,7 @@ TEST_F(PlantedMachine, MemoryAndSwap) {
   EXPECT_EQ(limits.left().limit, "the machine's memory");
 }
 
-TEST_F(PlantedMachine, WithoutFilesNothingIsLimited) {
+TEST_F(PlantedLimits, WithoutFilesNothingIsLimited) {
   const MemoryLimits limits(root_ / "nothing");
   EXPECT_FALSE(limits.machine());
   EXPECT_FALSE(limits.group());
@@ -67,7 +67,7 @@ TEST_F(PlantedMachine, WithoutFilesNothingIsLimited) {
   EXPECT_EQ(limits.left().bytes, SIZE_MAX);
 }
 
-TEST_F(PlantedMachine, TheCommitLimitHoldsInMode2Only) {
+TEST_F(PlantedLimits, TheCommitLimitHoldsInMode2Only) {
   plant_memory("CommitLimit:    1000000 kB\nCommitted_AS:   900000 kB\n");
   EXPECT_FALSE(MemoryLimits(root_).commit());
   plant("proc/sys/vm/overcommit_memory", "2\n");
@@ -79,7 +79,7 @@ TEST_F(PlantedMachine, TheCommitLimitHoldsInMode2Only) {
   EXPECT_EQ(limits.left().bytes, 0U) << "root may exceed it";
 }
 
-TEST_F(PlantedMachine, AGroupOfVersion2AndThoseAboveIt) {
+TEST_F(PlantedLimits, AGroupOfVersion2AndThoseAboveIt) {
   plant_unified("jobs/one");
   plant("sys/fs/cgroup/jobs/one/cgroup.procs", "1\n");
   const MemoryLimits limits(root_);
@@ -105,7 +105,7 @@ TEST_F(PlantedMachine, AGroupOfVersion2AndThoseAboveIt) {
   EXPECT_EQ(limits.left().bytes, 800U);
 }
 
-TEST_F(PlantedMachine, AContainerSeesItsOwnGroupMounted) {
+TEST_F(PlantedLimits, AContainerSeesItsOwnGroupMounted) {
   plant_unified("docker/abc", "docker/abc");
   plant("sys/fs/cgroup/memory.max", "1048576\n");
   plant("sys/fs/cgroup/memory.swap.max", "0\n");
@@ -114,7 +114,7 @@ TEST_F(PlantedMachine, AContainerSeesItsOwnGroupMounted) {
   EXPECT_EQ(MemoryLimits(root_).left().bytes, kMiB) << "a group outside the name space: what is mounted counts";
 }
 
-TEST_F(PlantedMachine, AGroupOfVersion1) {
+TEST_F(PlantedLimits, AGroupOfVersion1) {
   plant("proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/jobs\n0::/y\n");
   plant("proc/self/mountinfo",
         "33 31 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"

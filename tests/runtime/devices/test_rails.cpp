@@ -17,6 +17,8 @@
 #include "runtime/devices/address.hpp"
 #include "runtime/devices/nics.hpp"
 #include "runtime/devices/rails.hpp"
+#include "tests/support/places.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii {
 namespace {
@@ -124,15 +126,16 @@ TEST(RailsText, ReadsBackWhatItWrites) {
 
 TEST(RailsText, AnyOtherTextGivesNoRails) {
   for (const char* text : {"", "host", "@h @n", "@h @n a", "@h @n @a @n"}) EXPECT_TRUE(parse_rails(text).rails.empty());
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937_64 random(seed);
-  constexpr char kLetters[] = "@@@ab 0./\n";
-  for (int i = 0; i < 20'000; ++i) {
-    std::string text(random() % 40, ' ');
-    for (char& letter : text) letter = kLetters[random() % (sizeof(kLetters) - 1)];
-    const RankRails rails = parse_rails(text);
-    EXPECT_EQ(rails_text(parse_rails(rails_text(rails))), rails_text(rails)) << text;
+  for (const tests::Seed& seed : tests::seeds_of("test_rails", 1)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    constexpr char kLetters[] = "@@@ab 0./\n";
+    for (int i = 0; i < 20'000; ++i) {
+      std::string text(random() % 40, ' ');
+      for (char& letter : text) letter = kLetters[random() % (sizeof(kLetters) - 1)];
+      const RankRails rails = parse_rails(text);
+      EXPECT_EQ(rails_text(parse_rails(rails_text(rails))), rails_text(rails)) << text;
+    }
   }
 }
 
@@ -162,7 +165,7 @@ TEST(RailInterfaces, BeginWithTheAddressThatPeersReach) {
 class PlantedMachine : public testing::Test {
  protected:
   void SetUp() override {
-    const std::filesystem::path source = TORII_TEST_SOURCE_DIR;
+    const std::filesystem::path source = tests::source_dir();
     const std::string machine = source / "tests/runtime/devices/machines/two_sides.xml";
     ASSERT_EQ(setenv("HWLOC_XMLFILE", machine.c_str(), 1), 0);
     plant("class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE");

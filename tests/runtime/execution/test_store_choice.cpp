@@ -15,7 +15,7 @@ struct Machine {
   double non_temporal_ns;
 };
 
-constexpr std::size_t kBytes = 64 * 512;
+constexpr std::size_t kBlockBytes = 64 * 512;
 /// The first ones touch memory that nobody has touched: they go through the caches, and are not timed.
 constexpr int kCold = 64;
 
@@ -26,7 +26,7 @@ int send(StoreChoice& choice, const Machine& machine, int messages) {
     const StoreChoice::Turn turn = choice.next();
     const double line_ns = turn.way == Way::non_temporal ? machine.non_temporal_ns : machine.cached_ns;
     non_temporal += turn.way == Way::non_temporal ? 1 : 0;
-    if (turn.timed) choice.record(turn.way, static_cast<std::int64_t>(line_ns * kBytes / 64), kBytes);
+    if (turn.timed) choice.record(turn.way, static_cast<std::int64_t>(line_ns * kBlockBytes / 64), kBlockBytes);
   }
   return non_temporal;
 }
@@ -77,7 +77,7 @@ TEST(StoreChoice, IsNotMisledByARankThatLostItsCpu) {
   StoreChoice choice(true);
   for (int i = 0; i < 2000; ++i) {
     const StoreChoice::Turn turn = choice.next();
-    if (turn.timed) choice.record(turn.way, i % 3 == 0 ? 1'000'000 : 2 * kBytes / 64, kBytes);
+    if (turn.timed) choice.record(turn.way, i % 3 == 0 ? 1'000'000 : 2 * kBlockBytes / 64, kBlockBytes);
     if (i > kCold + 20) {
       EXPECT_EQ(choice.best(), Way::cached) << i;
     }

@@ -6,8 +6,9 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
-#include <cstdlib>
 #include <vector>
+
+#include "tests/support/test_run.hpp"
 
 namespace torii {
 namespace {
@@ -129,7 +130,7 @@ TEST(Waiting, WhoPollsLooksAtTheClockForEver) {
   Sleeper sleeper({.name = "mapped", .mapped = true, .wakes_on_put = true});
   Waiting waiting(sleeper, WaitMode::automatic, kTimeoutNs);
   // A count of 32 bits ends after 4 billion polls; the full run makes so many.
-  const std::int64_t before = std::getenv("TORII_TEST_FULL") != nullptr ? std::int64_t{1} << 32 : 100'000;
+  const std::int64_t before = tests::is_full() ? std::int64_t{1} << 32 : 100'000;
   for (std::int64_t i = 0; i < before; ++i) (void)waiting.poll();
   int checks = 0;
   const std::int64_t end_ns = now_ns() + 50 * kMs;

@@ -10,6 +10,7 @@
 
 #include "runtime/base/status.hpp"
 #include "runtime/plan/layout.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -132,9 +133,10 @@ TEST(Layout, BadPartsAreNamed) {
 }
 
 TEST(Layout, RandomLengthsAreCoveredOnce) {
-  std::mt19937 random(20240611);
-  const auto below = [&](std::size_t limit) { return static_cast<std::size_t>(random()) % limit; };
-  for (int run = 0; run < 300; ++run) {
+  for (const Seed& seed : seeds_of("shapes_test/layout", 300)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    const auto below = [&](std::size_t limit) { return static_cast<std::size_t>(random()) % limit; };
     const std::size_t most_bytes = std::size_t{1} << (6 + below(16));
     const auto blocks = static_cast<int>(1 + below(9));
     const std::size_t segment_bytes = 64 * (1 + below(std::size_t{1} << below(11)));

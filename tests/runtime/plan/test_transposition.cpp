@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "runtime/base/status.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii {
 namespace {
@@ -108,11 +108,9 @@ TEST(Transposition, AllOrdersOfUpToFourDimensions) {
 }
 
 TEST(Transposition, RandomShapes) {
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
-  const int trials = std::getenv("TORII_TEST_FULL") != nullptr ? 5000 : 300;
-  for (int trial = 0; trial < trials && !::testing::Test::HasFailure(); ++trial) {
+  for (const tests::Seed& seed : tests::seeds_of("shapes_test/transposition", tests::is_full() ? 5000 : 300)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
     Extents extents(1 + random() % 6);
     std::size_t left = 4000;
     for (std::size_t& extent : extents) {
@@ -123,6 +121,7 @@ TEST(Transposition, RandomShapes) {
     std::iota(axes.begin(), axes.end(), 0);
     std::shuffle(axes.begin(), axes.end(), random);
     expect_right(extents, axes, 1 + random() % 16, 1 + static_cast<int>(random() % 9));
+    if (::testing::Test::HasFailure()) return;
   }
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/base/status.hpp"
 #include "runtime/topology/network_model.hpp"
 #include "runtime/topology/routing.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -42,10 +43,7 @@ TEST(LinkSharing, MinLosesWhatMaxminGivesToOthers) {
 
 /// After many random starts and ends the rates are what a fresh object works out, and what the definitions say: by min
 /// the least share, by maxmin no link is over-full and every flow has a full link on which none is quicker.
-TEST(LinkSharing, RandomFlowsKeepTheDefinitions) {
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
+void expect_definitions(std::mt19937_64 random) {
   constexpr int kLinks = 12;
   constexpr int kFlows = 20;
   std::vector<double> bandwidths(kLinks, 1);
@@ -100,6 +98,13 @@ TEST(LinkSharing, RandomFlowsKeepTheDefinitions) {
     if (kind == Sharing::maxmin) {
       for (double& bandwidth : bandwidths) bandwidth = 0.5 + static_cast<double>(random() % 5);
     }
+  }
+}
+
+TEST(LinkSharing, RandomFlowsKeepTheDefinitions) {
+  for (const Seed& seed : seeds_of("exchange_times_test/link_sharing", 1)) {
+    SCOPED_TRACE(seed);
+    expect_definitions(std::mt19937_64(seed.value));
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "runtime/base/status.hpp"
 #include "runtime/topology/rank_map.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii {
 namespace {
@@ -135,39 +136,41 @@ TEST(RankMap, FilesAreRead) {
 
 /// Whatever is taken holds every rank once; whatever is not is refused with a sentence.
 TEST(RankMap, AnyTextIsTakenWholeOrRefused) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937 random(seed);
-  const std::string good[] = {"0 1 0\n1 0 0\n2 0 1\n3 1 1\n", "list:3,2,1,0"};
-  constexpr std::string_view kAlphabet = "0123 ,:-\n#l\t";
-  int taken = 0;
-  for (int round = 0; round < 20'000; ++round) {
-    std::string text = good[random() % 2];
-    for (std::size_t change = random() % 3; change > 0 && !text.empty(); --change) {
-      const std::size_t at = random() % text.size();
-      const char c = kAlphabet[random() % kAlphabet.size()];
-      if (random() % 3 == 0)
-        text.erase(at, 1);
-      else if (random() % 2 == 0)
-        text.insert(at, 1, c);
-      else
-        text[at] = c;
+  for (const tests::Seed& seed : tests::seeds_of("shapes_test/rank_map_texts", 1)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    const std::string good[] = {"0 1 0\n1 0 0\n2 0 1\n3 1 1\n", "list:3,2,1,0"};
+    constexpr std::string_view kAlphabet = "0123 ,:-\n#l\t";
+    int taken = 0;
+    for (int round = 0; round < 20'000; ++round) {
+      std::string text = good[random() % 2];
+      for (std::size_t change = random() % 3; change > 0 && !text.empty(); --change) {
+        const std::size_t at = random() % text.size();
+        const char c = kAlphabet[random() % kAlphabet.size()];
+        if (random() % 3 == 0)
+          text.erase(at, 1);
+        else if (random() % 2 == 0)
+          text.insert(at, 1, c);
+        else
+          text[at] = c;
+      }
+      try {
+        const Topology topology = mapped("torus:2x2", 4, text);
+        ++taken;
+        for (int rank = 0; rank < 4; ++rank) ASSERT_EQ(topology.rank(topology.coordinates(rank)), rank) << text;
+      } catch (const Error& error) {
+        ASSERT_EQ(error.status(), Status::invalid_argument) << text;
+      }
     }
-    try {
-      const Topology topology = mapped("torus:2x2", 4, text);
-      ++taken;
-      for (int rank = 0; rank < 4; ++rank) ASSERT_EQ(topology.rank(topology.coordinates(rank)), rank) << text;
-    } catch (const Error& error) {
-      ASSERT_EQ(error.status(), Status::invalid_argument) << text;
-    }
+    EXPECT_GT(taken, 1000);
   }
-  EXPECT_GT(taken, 1000);
 }
 
 /// A split by rows or planes finds its part whatever the order in which its ranks stand.
 TEST(RankMap, PartsHaveTheNeighboursOfTheWhole) {
-  std::mt19937 random(20261122);
-  for (int run = 0; run < 500; ++run) {
+  for (const tests::Seed& seed : tests::seeds_of("shapes_test/rank_map_parts", 500)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
     const Topology plain =
         Topology::torus({3, 2, 4}, {true, random() % 2 == 0, true}, 3, 1 + static_cast<int>(random() % 2));
     std::vector<int> positions(static_cast<std::size_t>(plain.ranks()));

@@ -12,6 +12,7 @@
 
 #include "runtime/base/status.hpp"
 #include "runtime/topology/topology.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -229,24 +230,27 @@ TEST(Topology, ALongTextGivesAShortMessage) {
 TEST(Topology, RandomTextsAreReadOrRefused) {
   const char* const pieces[] = {"torus", "mesh", "node", ":", "3", "2",           "1",    "0",
                                 "x",     "m",    "*",    "-", " ", "99999999999", ",ties"};
-  std::mt19937 random(20261121);
-  int read = 0;
-  for (int run = 0; run < 20'000; ++run) {
-    std::string text = random() % 4 == 0 ? "" : random() % 2 == 0 ? "torus:3" : "mesh:2x";
-    for (std::size_t i = random() % 6; i > 0; --i) text += pieces[random() % std::size(pieces)];
-    for (const int ranks : {1, 2, 3, 6, 12}) {
-      try {
-        const Topology topology = Topology::parse(text, ranks);
-        ASSERT_EQ(topology.ranks(), ranks) << text;
-        ASSERT_EQ(Topology::parse(topology.text(), ranks), topology) << text;
-        ++read;
-      } catch (const Error& error) {
-        ASSERT_EQ(error.status(), Status::invalid_argument) << text;
-        ASSERT_FALSE(std::string(error.what()).empty()) << text;
+  for (const Seed& seed : seeds_of("shapes_test/topology_texts", 1)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    int read = 0;
+    for (int run = 0; run < 20'000; ++run) {
+      std::string text = random() % 4 == 0 ? "" : random() % 2 == 0 ? "torus:3" : "mesh:2x";
+      for (std::size_t i = random() % 6; i > 0; --i) text += pieces[random() % std::size(pieces)];
+      for (const int ranks : {1, 2, 3, 6, 12}) {
+        try {
+          const Topology topology = Topology::parse(text, ranks);
+          ASSERT_EQ(topology.ranks(), ranks) << text;
+          ASSERT_EQ(Topology::parse(topology.text(), ranks), topology) << text;
+          ++read;
+        } catch (const Error& error) {
+          ASSERT_EQ(error.status(), Status::invalid_argument) << text;
+          ASSERT_FALSE(std::string(error.what()).empty()) << text;
+        }
       }
     }
+    EXPECT_GT(read, 100);
   }
-  EXPECT_GT(read, 100);
 }
 
 std::string part_text(const char* whole, int ranks, const std::vector<int>& members) {
@@ -310,8 +314,9 @@ TEST(Topology, OthersAreNoParts) {
 
 /// Every box of small tori is found in all of its orders, and its ranks are neighbours as its text says.
 TEST(Topology, PartsHaveTheNeighboursOfTheWhole) {
-  std::mt19937 random(20261122);
-  for (int run = 0; run < 2000; ++run) {
+  for (const Seed& seed : seeds_of("shapes_test/topology_parts", 2000)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
     const auto below = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };
     const Topology whole = Topology::torus({1 + below(4), 1 + below(4), 1 + below(4)},
                                            {below(2) == 0, below(2) == 0, below(2) == 0}, 3, 1 + below(2));

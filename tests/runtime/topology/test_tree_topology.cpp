@@ -11,6 +11,7 @@
 #include "runtime/topology/routing.hpp"
 #include "runtime/topology/topology.hpp"
 #include "tests/collectives/algorithms/cluster_trees.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -56,11 +57,14 @@ TEST(TreeTopology, ReadsEveryStatement) {
 }
 
 TEST(TreeTopology, TextIsReadBack) {
-  std::mt19937_64 random(7);
-  for (int i = 0; i < 200; ++i) {
-    const TreeTopology tree = random_tree(1 + i % 9, i % 2 == 0, random);
-    ASSERT_EQ(TreeTopology::parse(tree.text(), "F"), tree) << tree.text();
-    ASSERT_EQ(tree.reversed().reversed(), tree);
+  for (const Seed& seed : seeds_of("shapes_test/trees", 1)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    for (int i = 0; i < 200; ++i) {
+      const TreeTopology tree = random_tree(1 + i % 9, i % 2 == 0, random);
+      ASSERT_EQ(TreeTopology::parse(tree.text(), "F"), tree) << tree.text();
+      ASSERT_EQ(tree.reversed().reversed(), tree);
+    }
   }
 }
 

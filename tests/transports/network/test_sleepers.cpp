@@ -17,6 +17,7 @@
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/execution/waiting.hpp"
 #include "runtime/execution/words.hpp"
+#include "tests/support/test_run.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/network/engine_transport.hpp"
 
@@ -146,10 +147,9 @@ TEST(Sleepers, DoNotSleepOnWhatWasTakenInSinceTheyLooked) {
 
 /// At any moment of the other's way to sleep.
 TEST(Sleepers, LoseNoWordThatIsTakenInWhileTheyLieDown) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937_64 random(seed);
-  for (int time = 0; time < 300 && !HasFailure(); ++time) {
+  for (const tests::Seed& seed : tests::seeds_of("test_sleepers", 300)) {
+    if (HasFailure()) return;
+    std::mt19937_64 random(seed.value);
     Rank rank;
     std::int64_t slept_ns[2] = {};
     std::atomic<bool> is_up = false;
@@ -163,8 +163,8 @@ TEST(Sleepers, LoseNoWordThatIsTakenInWhileTheyLieDown) {
     rank.transport.engine().bring(128, 1);
     slept_ns[1] = rank.sleep_until(128);
     sleeper.join();
-    EXPECT_LT(slept_ns[0], kWakesWithinNs) << time;
-    EXPECT_LT(slept_ns[1], kWakesWithinNs) << time;
+    EXPECT_LT(slept_ns[0], kWakesWithinNs) << seed;
+    EXPECT_LT(slept_ns[1], kWakesWithinNs) << seed;
   }
 }
 

@@ -12,6 +12,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/support/test_run.hpp"
 #include "tests/transports/shared_memory/adoption_fixture.hpp"
 #include "transports/shared_memory/page_exchange.hpp"
 
@@ -90,43 +91,47 @@ TEST_F(AdoptionTest, BuffersMayShareAPage) {
 
 /// Many ranges that overlap, against a model that counts pages.
 TEST_F(AdoptionTest, RandomOverlapsAreCounted) {
-  constexpr std::size_t kPages = 48;
-  const OwnPages pages(kPages);
-  std::vector<std::byte> model(pages.bytes());
-  fill(pages.data(), pages.bytes(), 3);
-  std::memcpy(model.data(), pages.data(), model.size());
-  std::array<int, kPages> counts{};
-  std::vector<std::pair<std::size_t, std::size_t>> live;  // offset, bytes
-  std::mt19937 random(99);
-  const auto count = [&](std::size_t offset, std::size_t bytes, int by) {
-    for (std::size_t page = offset / kPage; page <= (offset + bytes - 1) / kPage; ++page) counts[page] += by;
-  };
-  for (int step = 0; step < 400; ++step) {
-    if (live.size() > 6 || (!live.empty() && random() % 2 == 0)) {
-      const auto victim = live.begin() + static_cast<std::ptrdiff_t>(random() % live.size());
-      ASSERT_EQ(give_back(pages.data() + victim->first, victim->second), Status::ok) << message_ << ", step " << step;
-      count(victim->first, victim->second, -1);
-      live.erase(victim);
-    } else {
-      const std::size_t offset = random() % (pages.bytes() - 1);
-      const std::size_t bytes = 1 + random() % std::min(pages.bytes() - offset, 10 * kPage);
-      ASSERT_EQ(adopt(pages.data() + offset, bytes), Status::ok) << message_ << ", step " << step;
-      count(offset, bytes, 1);
-      live.emplace_back(offset, bytes);
+  for (const tests::Seed& seed : tests::seeds_of("test_adoption", 1)) {
+    SCOPED_TRACE(seed);
+    constexpr std::size_t kPages = 48;
+    const OwnPages pages(kPages);
+    std::vector<std::byte> model(pages.bytes());
+    fill(pages.data(), pages.bytes(), 3);
+    std::memcpy(model.data(), pages.data(), model.size());
+    std::array<int, kPages> counts{};
+    std::vector<std::pair<std::size_t, std::size_t>> live;  // offset, bytes
+    std::mt19937_64 random(seed.value);
+    const auto count = [&](std::size_t offset, std::size_t bytes, int by) {
+      for (std::size_t page = offset / kPage; page <= (offset + bytes - 1) / kPage; ++page) counts[page] += by;
+    };
+    for (int step = 0; step < 400; ++step) {
+      if (live.size() > 6 || (!live.empty() && random() % 2 == 0)) {
+        const auto victim = live.begin() + static_cast<std::ptrdiff_t>(random() % live.size());
+        ASSERT_EQ(give_back(pages.data() + victim->first, victim->second), Status::ok) << message_ << ", step " << step;
+        count(victim->first, victim->second, -1);
+        live.erase(victim);
+      } else {
+        const std::size_t offset = random() % (pages.bytes() - 1);
+        const std::size_t bytes = 1 + random() % std::min(pages.bytes() - offset, 10 * kPage);
+        ASSERT_EQ(adopt(pages.data() + offset, bytes), Status::ok) << message_ << ", step " << step;
+        count(offset, bytes, 1);
+        live.emplace_back(offset, bytes);
+      }
+      for (std::size_t page = 0; page < kPages; ++page) {
+        ASSERT_EQ(as_peer(pages.page(page), kPage) != nullptr, counts[page] > 0)
+            << "page " << page << ", step " << step;
+      }
+      for (const auto& [offset, bytes] : live) ASSERT_NE(as_peer(pages.data() + offset, bytes), nullptr) << step;
+      ASSERT_EQ(std::memcmp(pages.data(), model.data(), model.size()), 0) << "step " << step;
+      const std::size_t written = random() % pages.bytes();
+      std::byte* const through = as_peer(pages.data() + written, 1);
+      model[written] ^= std::byte{0x5a};
+      (through != nullptr ? *through : pages.data()[written]) = model[written];
     }
-    for (std::size_t page = 0; page < kPages; ++page) {
-      ASSERT_EQ(as_peer(pages.page(page), kPage) != nullptr, counts[page] > 0) << "page " << page << ", step " << step;
-    }
-    for (const auto& [offset, bytes] : live) ASSERT_NE(as_peer(pages.data() + offset, bytes), nullptr) << step;
-    ASSERT_EQ(std::memcmp(pages.data(), model.data(), model.size()), 0) << "step " << step << " of seed 99";
-    const std::size_t written = random() % pages.bytes();
-    std::byte* const through = as_peer(pages.data() + written, 1);
-    model[written] ^= std::byte{0x5a};
-    (through != nullptr ? *through : pages.data()[written]) = model[written];
+    for (const auto& [offset, bytes] : live) ASSERT_EQ(give_back(pages.data() + offset, bytes), Status::ok) << message_;
+    EXPECT_EQ(std::memcmp(pages.data(), model.data(), model.size()), 0);
+    EXPECT_EQ(arena_.used_bytes(), 0u);
   }
-  for (const auto& [offset, bytes] : live) ASSERT_EQ(give_back(pages.data() + offset, bytes), Status::ok) << message_;
-  EXPECT_EQ(std::memcmp(pages.data(), model.data(), model.size()), 0);
-  EXPECT_EQ(arena_.used_bytes(), 0u);
 }
 
 TEST_F(AdoptionTest, FarApartInMemoryIsFineToo) {

@@ -16,12 +16,13 @@
 #include <vector>
 
 #include "runtime/base/status.hpp"
+#include "tests/support/test_run.hpp"
 #include "transports/shared_memory/arena.hpp"
 
 namespace torii::shared_memory {
 namespace {
 
-constexpr std::size_t kBytes = kArenaBytesMin;
+constexpr std::size_t kLeastBytes = kArenaBytesMin;
 
 /// Memory that the arena's file holds now.
 std::size_t resident_bytes(const Arena& arena) {
@@ -46,10 +47,10 @@ bool is_zero(const std::byte* from, std::size_t bytes) {
 }
 
 TEST(Arena, AWishForANodeBelongsToTheFile) {
-  Arena arena(kBytes);
-  const Mapping peers(arena.fd(), kBytes);
+  Arena arena(kLeastBytes);
+  const Mapping peers(arena.fd(), kLeastBytes);
   const std::size_t before = resident_bytes(arena);
-  const int refused = prefer_node(arena.base(), kBytes, 0);
+  const int refused = prefer_node(arena.base(), kLeastBytes, 0);
   if (refused == EPERM || refused == ENOSYS) GTEST_SKIP() << "this container or kernel refuses mbind";
   ASSERT_EQ(refused, 0);
   int policy = -1;
@@ -60,12 +61,12 @@ TEST(Arena, AWishForANodeBelongsToTheFile) {
   EXPECT_EQ(policy, MPOL_PREFERRED) << "of the peer's mapping";
   EXPECT_EQ(nodes[0], 1u);
   EXPECT_EQ(resident_bytes(arena), before) << "nothing is taken before it is touched";
-  EXPECT_EQ(prefer_node(arena.base(), kBytes, -1), EINVAL);
-  EXPECT_EQ(prefer_node(arena.base(), kBytes, 1 << 20), EINVAL);
+  EXPECT_EQ(prefer_node(arena.base(), kLeastBytes, -1), EINVAL);
+  EXPECT_EQ(prefer_node(arena.base(), kLeastBytes, 1 << 20), EINVAL);
 }
 
 TEST(Arena, AlignsAndReservesWhatItGives) {
-  Arena arena(kBytes);
+  Arena arena(kLeastBytes);
   const std::size_t small = arena.allocate(1);
   const std::size_t next = arena.allocate(65);
   const std::size_t big = arena.allocate(100'000);
@@ -82,59 +83,62 @@ TEST(Arena, AlignsAndReservesWhatItGives) {
 }
 
 TEST(Arena, FreeGivesThePagesBack) {
-  Arena arena(kBytes);
+  Arena arena(kLeastBytes);
   std::vector<std::size_t> offsets;
   for (int i = 0; i < 200; ++i) offsets.push_back(arena.allocate(i % 2 == 0 ? 1000 : 70'000));
   std::shuffle(offsets.begin(), offsets.end(), std::mt19937(1));
   for (const std::size_t offset : offsets) arena.free(offset);
   EXPECT_EQ(arena.used_bytes(), 0u);
   EXPECT_EQ(resident_bytes(arena), 0u);
-  EXPECT_EQ(arena.allocate(kBytes), 0u) << "all free ranges must have become one again";
+  EXPECT_EQ(arena.allocate(kLeastBytes), 0u) << "all free ranges must have become one again";
   arena.free(0);
 }
 
 TEST(Arena, RandomUseNeverOverlapsAndAlwaysZeroes) {
-  Arena arena(kBytes);
-  std::mt19937 random(7);
-  std::map<std::size_t, std::size_t> live;  // offset -> bytes
-  for (int step = 0; step < 3000; ++step) {
-    if (live.size() > 40 || (!live.empty() && random() % 3 == 0)) {
-      auto victim = std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
-      arena.free(victim->first);
-      live.erase(victim);
-      continue;
+  for (const tests::Seed& seed : tests::seeds_of("test_arena", 1)) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed.value);
+    Arena arena(kLeastBytes);
+    std::map<std::size_t, std::size_t> live;  // offset -> bytes
+    for (int step = 0; step < 3000; ++step) {
+      if (live.size() > 40 || (!live.empty() && random() % 3 == 0)) {
+        auto victim = std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
+        arena.free(victim->first);
+        live.erase(victim);
+        continue;
+      }
+      const std::size_t bytes = 1 + random() % (random() % 4 == 0 ? 300'000 : 5'000);
+      const std::size_t offset = arena.allocate(bytes);
+      ASSERT_TRUE(is_zero(arena.base() + offset, bytes)) << "step " << step;
+      const auto next = live.lower_bound(offset);
+      ASSERT_TRUE(next == live.end() || offset + bytes <= next->first);
+      ASSERT_TRUE(next == live.begin() || std::prev(next)->first + std::prev(next)->second <= offset);
+      std::memset(arena.base() + offset, 0xff, bytes);
+      live.emplace(offset, bytes);
     }
-    const std::size_t bytes = 1 + random() % (random() % 4 == 0 ? 300'000 : 5'000);
-    const std::size_t offset = arena.allocate(bytes);
-    ASSERT_TRUE(is_zero(arena.base() + offset, bytes)) << "step " << step;
-    const auto next = live.lower_bound(offset);
-    ASSERT_TRUE(next == live.end() || offset + bytes <= next->first);
-    ASSERT_TRUE(next == live.begin() || std::prev(next)->first + std::prev(next)->second <= offset);
-    std::memset(arena.base() + offset, 0xff, bytes);
-    live.emplace(offset, bytes);
   }
 }
 
 TEST(Arena, RefusesWhatItCannotDo) {
-  Arena arena(kBytes);
+  Arena arena(kLeastBytes);
   EXPECT_EQ(status_of([&] { arena.allocate(0); }), Status::invalid_argument);
-  EXPECT_EQ(status_of([&] { arena.allocate(kBytes + 1); }), Status::no_resource);
+  EXPECT_EQ(status_of([&] { arena.allocate(kLeastBytes + 1); }), Status::no_resource);
   EXPECT_EQ(status_of([&] { arena.allocate(SIZE_MAX); }), Status::no_resource);
   EXPECT_EQ(status_of([&] { arena.free(64); }), Status::invalid_argument);
   const std::size_t first = arena.allocate(1);
-  EXPECT_EQ(status_of([&] { arena.allocate(kBytes); }), Status::no_resource) << "no piece of that size is left";
+  EXPECT_EQ(status_of([&] { arena.allocate(kLeastBytes); }), Status::no_resource) << "no piece of that size is left";
   arena.free(first);
   EXPECT_EQ(status_of([&] { arena.free(first); }), Status::invalid_argument);
 }
 
 TEST(Arena, APinnedOneKeepsItsPages) {
   constexpr std::size_t kPinned = std::size_t{8} << 20;
-  Arena arena(kBytes);
+  Arena arena(kLeastBytes);
   const std::size_t first = arena.allocate(1);
   const std::size_t behind = arena.allocate(2 * kPinned);
   EXPECT_EQ(status_of([&] { arena.pin(kPinned); }), Status::no_resource) << "memory behind it is in use";
   arena.free(behind);
-  for (const std::size_t wrong : {std::size_t{0}, kPinned + 4096, kBytes + 65536}) {
+  for (const std::size_t wrong : {std::size_t{0}, kPinned + 4096, kLeastBytes + 65536}) {
     EXPECT_EQ(status_of([&] { arena.pin(wrong); }), Status::internal) << wrong;
   }
   EXPECT_FALSE(arena.is_pinned());
@@ -142,7 +146,7 @@ TEST(Arena, APinnedOneKeepsItsPages) {
   arena.pin(kPinned);
   EXPECT_TRUE(arena.is_pinned());
   EXPECT_EQ(arena.capacity_bytes(), kPinned);
-  EXPECT_EQ(arena.bytes(), kBytes);
+  EXPECT_EQ(arena.bytes(), kLeastBytes);
   arena.free(first);
   const std::size_t resident = resident_bytes(arena);
   for (const std::size_t bytes : {std::size_t{100}, std::size_t{70'000}, kPinned}) {
@@ -186,23 +190,23 @@ TEST(Arena, MoreThanTheMachineHasIsAnErrorAndLeavesNothing) {
 }
 
 TEST(Arena, CannotShrinkUnderItsMappings) {
-  Arena arena(kBytes);
+  Arena arena(kLeastBytes);
   EXPECT_NE(ftruncate(arena.fd(), 4096), 0);
   EXPECT_NE(fcntl(arena.fd(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
 TEST(Arena, KnowsItsAddresses) {
-  Arena arena(kBytes);
+  Arena arena(kLeastBytes);
   const int outside = 0;
-  EXPECT_TRUE(arena.contains(arena.base(), kBytes));
-  EXPECT_TRUE(arena.contains(arena.base() + kBytes, 0));
-  EXPECT_FALSE(arena.contains(arena.base() + 1, kBytes));
+  EXPECT_TRUE(arena.contains(arena.base(), kLeastBytes));
+  EXPECT_TRUE(arena.contains(arena.base() + kLeastBytes, 0));
+  EXPECT_FALSE(arena.contains(arena.base() + 1, kLeastBytes));
   EXPECT_FALSE(arena.contains(arena.base() + 1, SIZE_MAX));
   EXPECT_FALSE(arena.contains(&outside, 1));
 }
 
 TEST(Arena, ThreadsShareIt) {
-  Arena arena(kBytes);
+  Arena arena(kLeastBytes);
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&arena, thread] {

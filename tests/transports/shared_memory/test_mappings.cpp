@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 
+#include "tests/support/test_run.hpp"
 #include "transports/shared_memory/mappings.hpp"
 
 namespace torii::shared_memory {
@@ -79,15 +80,15 @@ TEST(Mappings, RubbishIsPassedOver) {
   const std::string good =
       "7f0000000000-7f0000021000 rw-p 00000000 00:00 0 \nVmFlags: rd lo\n"
       "7f0000021000-7f0000022000 rw-s 0000f000 00:01 2049 /memfd:x (deleted)\n";
-  std::mt19937 random(4242);
-  for (int round = 0; round < 20000; ++round) {
+  for (const tests::Seed& seed : tests::seeds_of("test_mappings", 20'000)) {
+    std::mt19937_64 random(seed.value);
     std::string text = good;
     for (std::size_t change = random() % 6; change > 0; --change) {
       text[random() % text.size()] = static_cast<char>(random() % 256);
     }
     text.resize(random() % (text.size() + 1));
     for (const MappedRange& mapping : parse_mappings(text)) {
-      ASSERT_LT(mapping.range.first, mapping.range.end) << "round " << round << " of seed 4242: " << text;
+      ASSERT_LT(mapping.range.first, mapping.range.end) << seed << "\n" << text;
     }
   }
   EXPECT_TRUE(

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <cstdlib>
 #include <string>
 
 #include "collectives/proof/verify.hpp"
@@ -13,8 +12,6 @@
 #include "transports/simulated/run.hpp"
 
 namespace torii::simulated {
-
-inline bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
 inline Call make_call(const char* algorithm, PlanRequest request, std::size_t bytes, Type type = Type::f32) {
   Call call;

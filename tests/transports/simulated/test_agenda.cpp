@@ -8,14 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/test_run.hpp"
 #include "transports/simulated/agenda.hpp"
 
 namespace torii::simulated {
 namespace {
 
 /// Times below `times`: few of them make long lists, many of them share places among the recent ones.
-void compare_with_sort(std::int64_t times, int events) {
-  std::mt19937_64 random(7);
+void compare_with_sort(std::uint64_t seed, std::int64_t times, int events) {
+  std::mt19937_64 random(seed);
   Agenda<int> agenda;
   std::vector<std::pair<Time, int>> sorted;
   for (int event = 0; event < events; ++event) {
@@ -39,7 +40,10 @@ void compare_with_sort(std::int64_t times, int events) {
 }
 
 TEST(Agenda, EventsOfOneInstantLeaveInTheOrderOfTheirMaking) {
-  for (const std::int64_t times : {1, 3, 2000, 1'000'000'000}) compare_with_sort(times, 20000);
+  for (const tests::Seed& seed : tests::seeds_of("simulated_test", 1)) {
+    SCOPED_TRACE(seed);
+    for (const std::int64_t times : {1, 3, 2000, 1'000'000'000}) compare_with_sort(seed.value, times, 20000);
+  }
 }
 
 TEST(Agenda, EventsMadeAtTheInstantThatHasBegunComeAfterIt) {

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <cstdlib>
 #include <string>
 
 #include "collectives/selection/catalogue.hpp"
 #include "tests/conformance/plan_team.hpp"
 #include "tests/support/operands.hpp"
+#include "tests/support/test_run.hpp"
 #include "tests/transports/simulated/calls.hpp"
 
 namespace torii::simulated {
@@ -40,7 +40,7 @@ class Bits : public ::testing::TestWithParam<Shape> {};
 /// The same plans and operands by threads over shared memory: every byte that any rank holds is equal.
 TEST_P(Bits, AreThoseOfSharedMemory) {
   const Shape& shape = GetParam();
-  if (shape.ranks > 12 && !is_full())
+  if (shape.ranks > 12 && !tests::is_full())
     GTEST_SKIP() << "more threads than a short test should start; TORII_TEST_FULL runs it";
   for (const Collective collective :
        {Collective::allreduce, Collective::broadcast, Collective::reduce, Collective::alltoall}) {

@@ -17,13 +17,13 @@
 namespace torii::simulated {
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{4} << 20;
+constexpr std::size_t kPutBytes = std::size_t{4} << 20;
 
 /// A broadcast from rank 0 to rank 1, whose one stream has four engines. The link is fast: engines are the limit.
 Call broadcast(int slots, const std::vector<double>& rates) {
   PlanRequest request = request_on("node", 2, 16384, Collective::broadcast);
   request.tuning.slots = request.tuning.window = slots;
-  Call call = make_call("chain", request, kBytes);
+  Call call = make_call("chain", request, kPutBytes);
   call.network.bandwidth_GBps = 50;
   call.network.alpha_us = 0.1;
   call.network.overhead_us = 0;
@@ -41,10 +41,10 @@ std::array<std::size_t, 4> bytes_by_engine(const Outcome& outcome) {
 TEST(Engines, CarryWhatNamesThem) {
   Call call = broadcast(8, {0.01, 0.01, 0.01, 0.01});  // too few slots to balance: engines take turns
   const Outcome outcome = run(call);
-  for (const std::size_t bytes : bytes_by_engine(outcome)) EXPECT_EQ(bytes, kBytes / 4);
+  for (const std::size_t bytes : bytes_by_engine(outcome)) EXPECT_EQ(bytes, kPutBytes / 4);
   // Each of four engines at a hundredth of 50 GB/s moves a quarter of the bytes.
-  EXPECT_NEAR(microseconds(outcome), static_cast<double>(kBytes) / 4 / 500,
-              static_cast<double>(kBytes) / 4 / 500 * 0.1);
+  EXPECT_NEAR(microseconds(outcome), static_cast<double>(kPutBytes) / 4 / 500,
+              static_cast<double>(kPutBytes) / 4 / 500 * 0.1);
 }
 
 TEST(Engines, AreBalancedOnVirtualTime) {
@@ -54,10 +54,10 @@ TEST(Engines, AreBalancedOnVirtualTime) {
   const std::array<std::size_t, 4> bytes = bytes_by_engine(balanced);
   // The slow engine's fair share is a 31st part, 8 of 256 messages; it has at least tried.
   EXPECT_GE(bytes[3], std::size_t{16384});
-  EXPECT_LE(bytes[3], kBytes / 31 * 2);
-  for (int engine = 0; engine < 3; ++engine) EXPECT_GT(bytes.at(static_cast<std::size_t>(engine)), kBytes / 4);
+  EXPECT_LE(bytes[3], kPutBytes / 31 * 2);
+  for (int engine = 0; engine < 3; ++engine) EXPECT_GT(bytes.at(static_cast<std::size_t>(engine)), kPutBytes / 4);
   // 3.1 hundredths of 50 GB/s are the bound. In turns the slow engine carries a quarter.
-  const double bound_us = static_cast<double>(kBytes) / 1550;
+  const double bound_us = static_cast<double>(kPutBytes) / 1550;
   EXPECT_LT(microseconds(balanced), 1.05 * bound_us);
   EXPECT_GT(microseconds(turns), 5 * bound_us);
 }

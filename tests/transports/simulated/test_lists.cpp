@@ -15,7 +15,7 @@
 namespace torii::simulated {
 namespace {
 
-Call make_call(const Algorithm& row, const PlanRequest& request, std::size_t bytes) {
+Call list_call(const Algorithm& row, const PlanRequest& request, std::size_t bytes) {
   Call call;
   call.request = request;
   call.plans = plan_all(row, request);
@@ -47,7 +47,7 @@ TEST(Lists, RunAsLanesDo) {
       if (!row.why_not(request).empty()) continue;
       const std::string which = std::string(row.name) + ", " + std::string(name(collective));
       constexpr std::size_t kBytes = 6 * 1000;
-      Call call = make_call(row, request, kBytes);
+      Call call = list_call(row, request, kBytes);
       call.network.ports = true;
       call.reduce_GBps = 1;
       add_data(call, kBytes);
@@ -75,7 +75,7 @@ TEST(Lists, AreLeftWhereTheyWouldNotFit) {
   request.tuning = {.segment_bytes = 8192, .slots = 8, .window = 4};
   const Algorithm& ring = *find_algorithm("ring");
   ASSERT_EQ(ring.why_not(request), "");
-  EXPECT_EQ(run(make_call(ring, request, 4096)).lists, 0) << "600 ranks with 1198 steps each";
+  EXPECT_EQ(run(list_call(ring, request, 4096)).lists, 0) << "600 ranks with 1198 steps each";
 }
 
 /// One rank sends to two others: of 8 slots two messages share a credit, of 16 four; with 32, which engines may share,
@@ -89,7 +89,7 @@ TEST(Credits, GoInGroups) {
     request.tuning = {.segment_bytes = 1024, .slots = slots, .window = slots};
     const Algorithm& row = *find_algorithm("binomial");
     ASSERT_EQ(row.why_not(request), "");
-    Call call = make_call(row, request, kSegments * 1024);
+    Call call = list_call(row, request, kSegments * 1024);
     const Outcome outcome = run(call);
     EXPECT_EQ(outcome.messages, 2 * kSegments);
     EXPECT_EQ(outcome.credits * static_cast<std::uint64_t>(group), outcome.messages) << slots << " slots";

@@ -15,7 +15,7 @@
 namespace torii::simulated {
 namespace {
 
-constexpr std::size_t kBytes = 5000;  // 1 us on a link of 5 GB/s
+constexpr std::size_t kMicrosecondBytes = 5000;  // 1 us on a link of 5 GB/s
 constexpr Time kMicrosecond = 1'000'000;
 constexpr Time kAlpha = 1'500'000;
 constexpr Time kOverhead = 200'000;
@@ -38,7 +38,7 @@ class Fixture {
     }
   }
   static std::uint64_t line(int from) { return static_cast<std::uint64_t>(from) * 2 * kLineBytes; }
-  void put(int from, int to, std::size_t bytes = kBytes, std::uint64_t number = 1) {
+  void put(int from, int to, std::size_t bytes = kMicrosecondBytes, std::uint64_t number = 1) {
     Put put;
     put.peer = to;
     put.bytes = bytes;
@@ -75,7 +75,7 @@ TEST(Network, OnePutTakesAlphaAndItsBytes) {
   Fixture fixture(row_of(2));
   fixture.put(0, 1);
   EXPECT_EQ(fixture.run(), (Seen{{kAlpha + kMicrosecond, 1, 1}}));
-  EXPECT_EQ(fixture.network.link_bytes()[static_cast<std::size_t>(link_id(0, 0, 1))], kBytes);
+  EXPECT_EQ(fixture.network.link_bytes()[static_cast<std::size_t>(link_id(0, 0, 1))], kMicrosecondBytes);
   EXPECT_TRUE(fixture.network.drained(0));
 }
 
@@ -87,8 +87,8 @@ TEST(Network, AWayOfManyLinksTakesNoLonger) {
 
 TEST(Network, ALinkServesItsMessagesInTurn) {
   Fixture fixture(row_of(3));
-  fixture.put(0, 2, kBytes, 1);
-  fixture.put(1, 2, kBytes, 2);  // both need the link from 1 to 2; the head of the first is there at once
+  fixture.put(0, 2, kMicrosecondBytes, 1);
+  fixture.put(1, 2, kMicrosecondBytes, 2);  // both need the link from 1 to 2; the head of the first is there at once
   EXPECT_EQ(fixture.run(), (Seen{{kAlpha + kMicrosecond, 2, 1}, {kAlpha + 2 * kMicrosecond, 2, 2}}));
 }
 
@@ -96,8 +96,8 @@ TEST(Network, AnEngineIsBusyForItsBytesAndTheOverhead) {
   NetworkModel model = row_of(3);
   model.engines = 1;
   Fixture fixture(model);
-  fixture.put(1, 0, kBytes, 1);
-  fixture.put(1, 2, kBytes, 2);
+  fixture.put(1, 0, kMicrosecondBytes, 1);
+  fixture.put(1, 2, kMicrosecondBytes, 2);
   const Time second = kMicrosecond + kOverhead;
   EXPECT_EQ(fixture.run(), (Seen{{kAlpha + kMicrosecond, 0, 1}, {second + kAlpha + kMicrosecond, 2, 2}}));
 }
@@ -106,8 +106,8 @@ TEST(Network, TwoEnginesUseTwoLinks) {
   NetworkModel model = row_of(3);
   model.engines = 2;
   Fixture fixture(model);
-  fixture.put(1, 0, kBytes, 1);
-  fixture.put(1, 2, kBytes, 2);
+  fixture.put(1, 0, kMicrosecondBytes, 1);
+  fixture.put(1, 2, kMicrosecondBytes, 2);
   EXPECT_EQ(fixture.run(), (Seen{{kAlpha + kMicrosecond, 0, 1}, {kAlpha + kMicrosecond, 2, 2}}));
 }
 
@@ -115,9 +115,9 @@ TEST(Network, WhatWaitsForALinkKeepsNoEngine) {
   NetworkModel model = row_of(3);
   model.engines = 2;
   Fixture fixture(model);
-  fixture.put(1, 0, kBytes, 1);
-  fixture.put(1, 0, kBytes, 2);
-  fixture.put(1, 2, kBytes, 3);
+  fixture.put(1, 0, kMicrosecondBytes, 1);
+  fixture.put(1, 0, kMicrosecondBytes, 2);
+  fixture.put(1, 2, kMicrosecondBytes, 3);
   EXPECT_EQ(fixture.run(), (Seen{{kAlpha + kMicrosecond, 0, 1},
                                  {kAlpha + kMicrosecond, 2, 3},
                                  {kAlpha + 2 * kMicrosecond + kOverhead, 0, 2}}));
@@ -127,9 +127,9 @@ TEST(Network, TheLowestMessageGoesFirst) {
   NetworkModel model = row_of(3);
   model.engines = 1;
   Fixture fixture(model);
-  fixture.put(1, 0, kBytes, 9);
-  fixture.put(1, 0, kBytes, 7);
-  fixture.put(1, 2, kBytes, 4);
+  fixture.put(1, 0, kMicrosecondBytes, 9);
+  fixture.put(1, 0, kMicrosecondBytes, 7);
+  fixture.put(1, 2, kMicrosecondBytes, 4);
   const Seen seen = fixture.run();
   ASSERT_EQ(seen.size(), 3U);
   EXPECT_EQ(seen[0][2], 9) << "it found a free engine";
@@ -141,12 +141,12 @@ TEST(Network, PortsServeOneLinkAtATime) {
   NetworkModel model = row_of(3);
   model.ports = true;
   Fixture out(model);
-  out.put(1, 0, kBytes, 1);
-  out.put(1, 2, kBytes, 2);
+  out.put(1, 0, kMicrosecondBytes, 1);
+  out.put(1, 2, kMicrosecondBytes, 2);
   EXPECT_EQ(out.run()[1][0], kAlpha + 2 * kMicrosecond + kOverhead);
   Fixture in(model);
-  in.put(0, 1, kBytes, 1);
-  in.put(2, 1, kBytes, 2);
+  in.put(0, 1, kMicrosecondBytes, 1);
+  in.put(2, 1, kMicrosecondBytes, 2);
   EXPECT_EQ(in.run()[1][0], kAlpha + 2 * kMicrosecond);
 }
 
@@ -209,9 +209,9 @@ TEST(Network, ASwitchHasALinkEachWayForEachRank) {
   NetworkModel model;
   model.topology = Topology::node(4);
   Fixture fixture(model);
-  fixture.put(0, 3, kBytes, 1);
-  fixture.put(1, 2, kBytes, 2);  // no link in common
-  fixture.put(2, 3, kBytes, 3);  // waits for the link to 3
+  fixture.put(0, 3, kMicrosecondBytes, 1);
+  fixture.put(1, 2, kMicrosecondBytes, 2);  // no link in common
+  fixture.put(2, 3, kMicrosecondBytes, 3);  // waits for the link to 3
   EXPECT_EQ(fixture.run(),
             (Seen{{kAlpha + kMicrosecond, 3, 1}, {kAlpha + kMicrosecond, 2, 2}, {kAlpha + 2 * kMicrosecond, 3, 3}}));
 }
@@ -243,8 +243,8 @@ TEST(Network, AHalfDuplexLinkServesOneDirectionAtATime) {
     const std::string links = "link a s 5GB/s 5GB/s 0ns 0ns " + kind + "link b s 5GB/s 5GB/s 0ns 0ns full\n" +
                               "link c s 5GB/s 5GB/s 0ns 0ns full\n";
     Fixture fixture(tree_of(links.c_str()));
-    fixture.put(0, 1, kBytes, 1);
-    fixture.put(2, 0, kBytes, 2);
+    fixture.put(0, 1, kMicrosecondBytes, 1);
+    fixture.put(2, 0, kMicrosecondBytes, 2);
     EXPECT_EQ(fixture.run().back()[0], kAlpha + (half ? 2 : 1) * kMicrosecond);
   }
 }
@@ -255,10 +255,11 @@ TEST(Network, SharedLinksDivideTheirBandwidth) {
   for (const Sharing sharing : {Sharing::min, Sharing::maxmin}) {
     model.sharing = sharing;
     Fixture fixture(model);
-    fixture.put(0, 2, kBytes, 1);
-    fixture.put(1, 2, kBytes / 2, 2);
+    fixture.put(0, 2, kMicrosecondBytes, 1);
+    fixture.put(1, 2, kMicrosecondBytes / 2, 2);
     EXPECT_EQ(fixture.run(), (Seen{{kAlpha + kMicrosecond, 2, 2}, {kAlpha + kMicrosecond + kMicrosecond / 2, 2, 1}}));
-    EXPECT_EQ(fixture.network.link_bytes()[static_cast<std::size_t>(link_id(1, 0, 1))], kBytes + kBytes / 2);
+    EXPECT_EQ(fixture.network.link_bytes()[static_cast<std::size_t>(link_id(1, 0, 1))],
+              kMicrosecondBytes + kMicrosecondBytes / 2);
   }
 }
 
@@ -268,8 +269,8 @@ TEST(Network, WhatOneCannotUseOthersGetByMaxminAlone) {
         "link a s 5GB/s 5GB/s 0ns 0ns full\nlink b s 5GB/s 1GB/s 0ns 0ns full\nlink c s 5GB/s 5GB/s 0ns 0ns full\n");
     model.sharing = sharing;
     Fixture fixture(model);
-    fixture.put(0, 1, kBytes, 1);  // 1 GB/s at most
-    fixture.put(0, 2, kBytes, 2);  // the rest of 5 GB/s, or half
+    fixture.put(0, 1, kMicrosecondBytes, 1);  // 1 GB/s at most
+    fixture.put(0, 2, kMicrosecondBytes, 2);  // the rest of 5 GB/s, or half
     return fixture.run().front();
   };
   EXPECT_EQ(last(Sharing::maxmin), (std::array<Time, 3>{kAlpha + 1'250'000, 2, 2}));
@@ -281,8 +282,8 @@ TEST(Network, AnEngineThatSharesIsBusyUntilItsMessageIsOut) {
   model.engines = 1;
   model.sharing = Sharing::maxmin;
   Fixture fixture(model);
-  fixture.put(1, 0, kBytes, 1);
-  fixture.put(1, 2, kBytes, 2);
+  fixture.put(1, 0, kMicrosecondBytes, 1);
+  fixture.put(1, 2, kMicrosecondBytes, 2);
   fixture.put(1, 0, 0, 3);
   const Time second = kMicrosecond + kOverhead;
   EXPECT_EQ(fixture.run(),

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,13 +15,14 @@
 #include "collectives/selection/catalogue.hpp"
 #include "collectives/trees/trees.hpp"
 #include "runtime/base/status.hpp"
+#include "tests/support/test_run.hpp"
 #include "tests/transports/simulated/calls.hpp"
 #include "transports/simulated/steady.hpp"
 
 namespace torii::simulated {
 namespace {
 
-bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
+using tests::is_full;
 
 double call_us(Collective collective, std::size_t bytes, int segments, int engines) {
   const std::size_t segment_bytes = (bytes / 3 / static_cast<std::size_t>(segments) + 64) / 64 * 64;

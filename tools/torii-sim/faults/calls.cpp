@@ -12,7 +12,7 @@
 namespace torii::faults {
 namespace {
 
-constexpr std::size_t kCounts[] = {0, 1, 2, 7, 64, 1000, 5000, 5000, 40000};
+constexpr std::size_t kElementCounts[] = {0, 1, 2, 7, 64, 1000, 5000, 5000, 40000};
 constexpr int kCollectives = TORII_EXSCAN + 1;
 
 template <class T>
@@ -156,7 +156,7 @@ CallSpec random_call(std::mt19937_64& random) {
   if (number_in(random, 16) == 0) spec.kind = static_cast<CallKind>(1 + number_in(random, 2));
   spec.type = random_type(random, combines(spec.collective) ? CallKind::collective : CallKind::permute);
   spec.op = random_op(random, spec.type);
-  spec.count = kCounts[number_in(random, std::size(kCounts))];
+  spec.count = kElementCounts[number_in(random, std::size(kElementCounts))];
   spec.unequal = spec.kind == CallKind::collective && has_blocks(spec.collective) && number_in(random, 4) == 0;
   spec.lengths = random();
   spec.in_place = number_in(random, 4) == 0;

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this run of the tests was asked for: short or full counts, and the seeds of tests with random input.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace torii::tests {
+
+/// TORII_TEST_FULL is set: full counts.
+bool is_full();
+
+/// A seed and the test that draws from it. Printed, it says how the seed is replayed and where it is kept.
+struct Seed {
+  std::string test;
+  std::uint64_t value = 0;
+};
+std::ostream& operator<<(std::ostream& out, const Seed& seed);
+
+/// The seeds with which `test` runs now. TORII_TEST_SEED=n asks for the seed n alone. Otherwise they are those of the
+/// test in tests/seeds.txt, which failed once, and `count` others, which are consecutive and begin with
+/// first_seed(count). The name of a test is that of its entry of ctest, with /PART behind it where several tests of an
+/// entry draw. What a seed means follows from its number alone, since it is replayed without the others. Throws
+/// std::runtime_error if a variable or the seed of a line of the list is no number, or if there is no list.
+std::vector<Seed> seeds_of(const std::string& test, std::uint64_t count);
+
+/// 1 + run * count, so that no two runs have a seed in common. TORII_TEST_RUN is the number of the run: `./dev test`
+/// derives it from the commit; without it the run is 0.
+std::uint64_t first_seed(std::uint64_t count);
+
+/// TORII_TEST_SEED is set, and one seed cannot show what many do.
+bool is_replay();
+
+/// The seeds of `test` in a list: lines of a test's name, a seed, and what it found; or of a comment behind #.
+std::vector<std::uint64_t> listed_seeds(const std::string& list, const std::string& test);
+
+}  // namespace torii::tests
