@@ -185,11 +185,15 @@ function(torii_add_test)
   if(arg_PASS)
     set_tests_properties(${arg_NAME} PROPERTIES PASS_REGULAR_EXPRESSION "${arg_PASS}")
   endif()
+  # Before anything was measured, the longest watchdog begins first.
+  set_tests_properties(${arg_NAME} PROPERTIES COST ${arg_TIMEOUT})
   if(arg_SLEEPS)
-    # Two at a time, beside the busy ones: all of them first would leave the CPUs idle for as long.
+    # Three at a time, beside the busy ones: all of them first would leave the CPUs idle for as long.
     get_property(number GLOBAL PROPERTY torii_sleeping_tests)
-    math(EXPR number "(0${number} + 1) % 2")
+    math(EXPR number "(0${number} + 1) % 3")
     set_property(GLOBAL PROPERTY torii_sleeping_tests ${number})
-    set_tests_properties(${arg_NAME} PROPERTIES COST 1000 RESOURCE_LOCK waiting_${number})
+    set_tests_properties(${arg_NAME} PROPERTIES RESOURCE_LOCK waiting_${number})
+    math(EXPR cost "1000 + ${arg_TIMEOUT}")
+    set_tests_properties(${arg_NAME} PROPERTIES COST ${cost})
   endif()
 endfunction()

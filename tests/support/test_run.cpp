@@ -47,6 +47,8 @@ std::uint64_t first_seed(std::uint64_t count) {
   return 1 + (run == nullptr ? 0 : number_of(run, "TORII_TEST_RUN")) * count;
 }
 
+bool is_in_share(std::uint64_t cell, std::uint64_t parts) { return is_full() || cell % parts == first_seed(1) % parts; }
+
 std::vector<std::uint64_t> listed_seeds(const std::string& list, const std::string& test) {
   std::vector<std::uint64_t> seeds;
   std::istringstream lines(list);

@@ -33,6 +33,10 @@ std::uint64_t first_seed(std::uint64_t count);
 /// TORII_TEST_SEED is set, and one seed cannot show what many do.
 bool is_replay();
 
+/// For matrices that take long: true if this run has the cell of this number. A full run has all cells; a short one has
+/// every `parts`-th, and the next short run, by its number, has others.
+bool is_in_share(std::uint64_t cell, std::uint64_t parts);
+
 /// The seeds of `test` in a list: lines of a test's name, a seed, and what it found; or of a comment behind #.
 std::vector<std::uint64_t> listed_seeds(const std::string& list, const std::string& test);
 

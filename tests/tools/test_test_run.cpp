@@ -137,6 +137,20 @@ TEST_F(TestRun, ASeedSaysHowItIsReplayedAndKept) {
             "FOUND' to tests/seeds.txt");
 }
 
+TEST_F(TestRun, ThreeRunsShareAMatrix) {
+  for (std::uint64_t cell = 0; cell < 7; ++cell) {
+    int runs = 0;
+    for (const char* const run : {"0", "1", "2"}) {
+      run_.set(run);
+      runs += is_in_share(cell, 3) ? 1 : 0;
+    }
+    EXPECT_EQ(runs, 1) << cell;
+  }
+  full_.set("1");
+  EXPECT_TRUE(is_in_share(0, 3));
+  EXPECT_TRUE(is_in_share(1, 3));
+}
+
 TEST_F(TestRun, CountsAreFullIfTheVariableIsThere) {
   EXPECT_FALSE(is_full());
   full_.set("1");
