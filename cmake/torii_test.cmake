@@ -56,12 +56,9 @@ function(torii_test)
       get_filename_component(path ${source} ABSOLUTE)
       file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${path})
       list(APPEND files ${path})
-      set(group ${arg_GROUP})
-      if(NOT group)
-        cmake_path(GET path PARENT_PATH group)
-        string(REPLACE "/" "_" group ${group})
+      if(arg_GROUP)
+        set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${arg_GROUP})
       endif()
-      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
     endif()
   endforeach()
   set(command ${program})
@@ -85,13 +82,20 @@ function(torii_test)
   endif()
 endfunction()
 
-# torii_test_again(NAME name OF test [ARGUMENTS argument...] word...): the tests of another test in another environment;
-# the words are those of torii_add_test().
+# torii_test_again(NAME name OF test [ARGUMENTS argument...] [TIMEOUT seconds] [PROCESSORS n] [LABELS label...]
+#                  [TOUCHES path...] [ENVIRONMENT name=value...]): the tests of another test in another environment.
 function(torii_test_again)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "OF" "ARGUMENTS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "OF;NAME;TIMEOUT;PROCESSORS" "ARGUMENTS;LABELS;TOUCHES;ENVIRONMENT")
   get_property(command GLOBAL PROPERTY torii_test_command_${arg_OF})
   if(command)
-    torii_add_test(${arg_UNPARSED_ARGUMENTS} COMMAND ${command} ${arg_ARGUMENTS})
+    torii_add_test(
+      NAME ${arg_NAME}
+      COMMAND ${command} ${arg_ARGUMENTS}
+      TIMEOUT "${arg_TIMEOUT}"
+      PROCESSORS "${arg_PROCESSORS}"
+      LABELS ${arg_LABELS}
+      TOUCHES ${arg_TOUCHES}
+      ENVIRONMENT ${arg_ENVIRONMENT})
   endif()
 endfunction()
 
@@ -136,8 +140,8 @@ function(torii_test_program program)
   target_link_libraries(${program} PRIVATE torii_settings torii_test_support GTest::gtest)
   target_precompile_headers(${program} REUSE_FROM torii_test_headers)
   target_compile_options(${program} PRIVATE ${torii_header_options})
-  set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin UNITY_BUILD ON
-                                              UNITY_BUILD_MODE GROUP)
+  set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
+  cmake_language(EVAL CODE "cmake_language(DEFER CALL torii_unity ${program})") # when all tests have been added
 endfunction()
 
 # torii_add_test(NAME name COMMAND program argument... [TIMEOUT seconds] [LABELS label...] [TOUCHES path...]

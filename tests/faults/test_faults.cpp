@@ -23,9 +23,11 @@ namespace {
 
 #if defined(__SANITIZE_ADDRESS__)
 constexpr std::uint64_t kHistories = 400;
+constexpr std::uint64_t kHistoriesFull = 100'000;
 constexpr std::uint64_t kFixedHistories = 0;
 #else
 constexpr std::uint64_t kHistories = 2800;
+constexpr std::uint64_t kHistoriesFull = 1'000'000;
 /// Those of the seeds 1, 2 and so on, which have every kind of fault and phase. The others are new in each run.
 constexpr std::uint64_t kFixedHistories = 800;
 #endif
@@ -56,7 +58,7 @@ TEST(Faults, EveryHistoryEndsWithTheRightBitsOrACause) {
   // Those that failed once, or the one that is replayed.
   for (const tests::Seed& seed : tests::seeds_of(kName, 0)) run_histories(seed.value, seed.value);
   if (tests::is_replay()) return;
-  const std::uint64_t count = kHistories * (tests::is_full() ? 100 : 1) - kFixedHistories;
+  const std::uint64_t count = (tests::is_full() ? kHistoriesFull : kHistories) - kFixedHistories;
   const std::uint64_t first = kFixedHistories + tests::first_seed(count);
   run_histories(first, first + count - 1);
 }

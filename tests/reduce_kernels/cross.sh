@@ -7,6 +7,7 @@ set -euo pipefail
 
 source_dir=$(cd "$(dirname "$0")/../.." && pwd)
 folders=("$source_dir/reduce_kernels" "$source_dir/tests/reduce_kernels")
+support=$source_dir/tests/support
 build_dir=${1:-"$source_dir/build/aarch64"}
 compiler=aarch64-linux-gnu-g++
 gtest_dir=/usr/src/googletest/googletest
@@ -29,13 +30,12 @@ flags=(-std=c++20 -O2 -ffp-contract=off -fno-math-errno -Wall -Wextra -Wshadow -
 
 compile() {
   local object="$build_dir/$(basename "$1" .cc).o"
-  if [[ ! -e $object || -n $(find "${folders[@]}" -newer "$object") ]]; then
+  if [[ ! -e $object || -n $(find "${folders[@]}" "$support" -newer "$object") ]]; then
     echo "compiling $(basename "$1")"
     "$compiler" "${flags[@]}" -c "$1" -o "$object"
   fi
 }
 objects=()
-support=$source_dir/tests/support
 for file in "${folders[0]}"/*.cpp "${folders[1]}"/*.cpp "$support/places.cpp" "$support/test_run.cpp" \
             "$gtest_dir/src/gtest-all.cc" "$gtest_dir/src/gtest_main.cc"; do
   compile "$file"

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -75,6 +78,12 @@ int run(int argc, char** argv) {
   }
   if (const char* const number = std::getenv("TORII_TEST_RUN"); number != nullptr) {
     std::printf("TORII_TEST_RUN=%s\n", number);
+  }
+  try {
+    seeds_of("", 0);  // what is wrong with the list or the variables is said before anything runs
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+    return 2;
   }
   return RUN_ALL_TESTS();
 }

@@ -89,6 +89,10 @@ class DevAlone : public FolderTest {
     fs::permissions(program, fs::perms::owner_all);
   }
   Outcome run_test(const std::string& configuration_prints, const std::vector<std::string>& environment = {}) {
+    return run_dev("test", configuration_prints, environment);
+  }
+  Outcome run_dev(const std::string& command, const std::string& configuration_prints,
+                  const std::vector<std::string>& environment = {}) {
     fs::copy_file(kDev, folder_ / "dev", fs::copy_options::overwrite_existing);
     fs::create_directories(folder_ / "tools");
     fs::copy(kRoot / "tools/dev", folder_ / "tools/dev",
@@ -101,7 +105,7 @@ class DevAlone : public FolderTest {
     const std::string path = (folder_ / "programs").string() + ":" + std::getenv("PATH");
     std::vector<std::string> changed = environment;
     changed.push_back("PATH=" + path);
-    return run({(folder_ / "dev").string(), "test"}, changed);
+    return run({(folder_ / "dev").string(), command}, changed);
   }
 };
 
@@ -118,6 +122,19 @@ TEST_F(DevAlone, TestPassesIfAllIsBuilt) {
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_TRUE(holds(outcome.output, "tsan: 100% tests passed")) << outcome.output;
   EXPECT_TRUE(holds(outcome.output, "\nthread sanitizer: test_join\n")) << outcome.output;
+}
+
+TEST_F(DevAlone, QuickBuildsAndTests) {
+  const Outcome outcome = run_dev("quick", "-- torii: with Gloo");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "label quick: 0 tests")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "s  release: quick tests")) << outcome.output;
+}
+
+TEST_F(DevAlone, TestRefusesARunThatIsNoNumber) {
+  const Outcome outcome = run_test("-- torii: with Gloo", {"TORII_TEST_RUN=abc"});
+  EXPECT_EQ(outcome.code, 2) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "TORII_TEST_RUN is 'abc'; it must be a number")) << outcome.output;
 }
 
 /// A folder without a repository has run 0; a run that is asked for keeps its number.

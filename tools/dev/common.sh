@@ -73,6 +73,14 @@ install_packages() {
   "${install[@]}"
 }
 
+# build_preset NAME [cmake option...]
+build_preset() {
+  local preset=$1
+  shift
+  cmake --preset "$preset" "$@"
+  cmake --build --preset "$preset"
+}
+
 # A folder that has its tests keeps them, since ctest would find none otherwise; a new one is made without.
 configure_release() {
   local options=()
