@@ -92,10 +92,13 @@ option(TORII_UNITY "Compile the sources of a folder as one where that saves time
 # target of its CMakeLists.txt compiles alone needs the first property.
 # CMake's own unity builds write absolute paths into these files, with which clones could not share a compiler cache.
 function(torii_unity)
-  if(NOT TORII_UNITY)
-    return()
-  endif()
   foreach(target IN LISTS ARGN)
+    # At the end of the folder, when it has said all of its sources.
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL torii_unity_now ${target})")
+  endforeach()
+endfunction()
+function(torii_unity_now target)
+  if(TORII_UNITY)
     set(groups)
     get_target_property(sources ${target} SOURCES)
     list(REMOVE_DUPLICATES sources)
@@ -126,9 +129,8 @@ function(torii_unity)
       set(unit ${CMAKE_CURRENT_BINARY_DIR}/${target}.units/${group}.cpp)
       file(CONFIGURE OUTPUT ${unit} CONTENT "${text_${group}}" @ONLY)
       target_sources(${target} PRIVATE ${unit})
-      unset(text_${group})
     endforeach()
-  endforeach()
+  endif()
 endfunction()
 
 # torii_library(target...): how the libraries under test are compiled. Release builds, which users run and developers

@@ -141,7 +141,7 @@ function(torii_test_program program)
   target_precompile_headers(${program} REUSE_FROM torii_test_headers)
   target_compile_options(${program} PRIVATE ${torii_header_options})
   set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
-  cmake_language(EVAL CODE "cmake_language(DEFER CALL torii_unity ${program})") # when all tests have been added
+  torii_unity(${program})
 endfunction()
 
 # torii_add_test(NAME name COMMAND program argument... [TIMEOUT seconds] [LABELS label...] [TOUCHES path...]
