@@ -259,7 +259,7 @@ TEST(ManyRanks, OfOneNodeGiveTheDeclaredExpression) {
   }
 }
 
-/// Of three seeds that follow each other one has more than 32 ranks.
+/// One of three consecutive seeds has more than 32 ranks.
 TEST(ManyRanks, OfDrawnShapesGiveTheDeclaredExpression) {
   for (const Seed& seed : seeds_of("conformance_many_ranks/shapes", is_full() ? 30 : 3)) {
     if (HasFailure()) return;

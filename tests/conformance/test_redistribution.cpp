@@ -105,7 +105,7 @@ void expect_permuted(torii_team* team, std::size_t items, std::size_t bytes, std
   EXPECT_EQ(result.back(), 0xee);
 }
 
-/// Of three seeds that follow each other each has a number of ranks of its own.
+/// Three consecutive seeds have different numbers of ranks.
 TEST(Redistribution, PermutesItemsOfAnySize) {
   for (const Seed& seed : seeds_of("conformance_unequal/permutations", 3)) {
     const int ranks = seed.value % 3 == 0 ? 1 : seed.value % 3 == 1 ? 2 : 5;

@@ -23,7 +23,7 @@ struct Declared {
 
 constexpr std::string_view kTablePath = "tests/tidy/standard_headers.cpp";
 
-/// What stands after std::; of a nested namespace that is the namespace.
+/// The name after std::, or the nested namespace that stands there.
 constexpr auto kStandardNames = std::to_array<Declared>({
     {"algorithm",
      "adjacent_find all_of any_of binary_search clamp copy copy_backward copy_if copy_n count count_if equal "
@@ -220,7 +220,7 @@ HeadersOfNames headers_of_names(std::span<const Declared> table) {
   return headers;
 }
 
-/// What one header includes itself.
+/// The includes of one header, without those of the headers that it includes.
 struct Included {
   std::set<std::string, std::less<>> standard;
   std::vector<std::string> project;  ///< paths from the root
