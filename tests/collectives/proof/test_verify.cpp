@@ -14,8 +14,8 @@
 namespace torii::tests {
 namespace {
 
-/// The fault that some random run of wrong plans reports; its seeds are the same every time, so that the fault is always seen. Wrong
-/// results are told by the expressions of `right`.
+/// The fault that some random run of wrong plans reports; its seeds are the same every time, so that the fault is
+/// always seen. Wrong results are told by the expressions of `right`.
 std::string random_fault(const PlanSet& set, const PlanSet& right, int runs = 60) {
   ExpressionPool pool;
   const Verdict verdict = verify(right.request, right.plans, pool);
