@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this run of the tests was asked for: short or full counts, and the seeds of tests with random input.
+// The counts of this run of the tests, short or full, and the seeds of tests with random input.
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/places.hpp"
+#include "tests/support/process.hpp"
+
 namespace torii::tests {
 namespace {
 
@@ -55,7 +58,7 @@ std::vector<std::uint64_t> values_of(const std::string& test, std::uint64_t coun
   return values;
 }
 
-/// What the exception of `call` says; empty: there is none.
+/// The text of the exception that `call` throws; empty: there is none.
 template <typename Call>
 std::string refusal_of(const Call& call) {
   try {
@@ -155,6 +158,16 @@ TEST_F(TestRun, CountsAreFullIfTheVariableIsThere) {
   EXPECT_FALSE(is_full());
   full_.set("1");
   EXPECT_TRUE(is_full());
+}
+
+/// An entry of ctest that names a file without tests must not pass for having run none.
+TEST(TestProgram, RefusesFilesWithoutTestsAndUnknownArguments) {
+  const Outcome none = run({helper("tools_tests"), "--files=tests/no_such_file.cpp"});
+  EXPECT_EQ(none.code, 2) << none.output;
+  EXPECT_TRUE(holds(none.output, "no test stands in --files=tests/no_such_file.cpp")) << none.output;
+  const Outcome unknown = run({helper("tools_tests"), "--file=x"});
+  EXPECT_EQ(unknown.code, 2) << unknown.output;
+  EXPECT_TRUE(holds(unknown.output, "unknown argument '--file=x'")) << unknown.output;
 }
 
 }  // namespace
