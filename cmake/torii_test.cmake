@@ -3,8 +3,8 @@
 include_guard(GLOBAL)
 
 # torii_test(NAME name SOURCES file... [LIBS target...] [DEFINITIONS name=value...] [DEPENDS target...]
-#            [TIMEOUT seconds] [LABELS label...] [TOUCHES path...] [MORE kind...] [PROCESSORS n] [SLEEPS] [ALONE]
-#            [GROUP name] [ENVIRONMENT name=value...])
+#            [TIMEOUT seconds] [LABELS label...] [TOUCHES path...] [MORE kind...] [SHARES n] [SHARES_SANITIZED n]
+#            [PROCESSORS n] [SLEEPS] [ALONE] [GROUP name] [ENVIRONMENT name=value...])
 # The tests of a folder share one program, <folder>_tests in <build>/tests/bin, because a program costs more to link
 # than most of them take to run. An entry of ctest runs those tests of it that stand in its SOURCES. ALONE makes a
 # program of the test's own name: for what replaces functions of the whole program. Sources of a folder, or of the tests
@@ -26,10 +26,12 @@ include_guard(GLOBAL)
 #   slow              over 30 s on 2 CPUs: `./dev quick` names it and leaves it to `./dev test`
 #   without           it knows which libraries were found: `./dev without` runs it
 # TOUCHES names folders, or the beginnings of paths, besides the SOURCES: `./dev quick` runs the test if a file there
-# has changed. MORE says what a full run adds inside the test: seeds, shapes, ranks, programs.
+# has changed. MORE says what a full run adds inside the test: seeds, shapes, ranks, programs. SHARES n: `./dev test`
+# runs every n-th case, drawn by the number of the run; a full run, and ctest by itself, run all. SHARES_SANITIZED: in
+# builds with a sanitizer, where this number takes the other's place.
 # Where sources and programs are: tests/support/places.hpp.
 function(torii_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "SLEEPS;ALONE" "NAME;TIMEOUT;PROCESSORS;GROUP"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SLEEPS;ALONE" "NAME;TIMEOUT;PROCESSORS;GROUP;SHARES;SHARES_SANITIZED"
                         "SOURCES;LIBS;DEFINITIONS;DEPENDS;LABELS;TOUCHES;MORE;ENVIRONMENT")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "torii_test needs NAME and SOURCES; not understood: '${arg_UNPARSED_ARGUMENTS}'")
@@ -72,6 +74,8 @@ function(torii_test)
     COMMAND ${command}
     TIMEOUT "${arg_TIMEOUT}"
     PROCESSORS "${arg_PROCESSORS}"
+    SHARES "${arg_SHARES}"
+    SHARES_SANITIZED "${arg_SHARES_SANITIZED}"
     SLEEPS ${arg_SLEEPS}
     LABELS ${arg_LABELS}
     TOUCHES ${files} ${arg_TOUCHES}
@@ -82,10 +86,11 @@ function(torii_test)
   endif()
 endfunction()
 
-# torii_test_again(NAME name OF test [ARGUMENTS argument...] [TIMEOUT seconds] [PROCESSORS n] [LABELS label...]
-#                  [TOUCHES path...] [ENVIRONMENT name=value...]): the tests of another test in another environment.
+# torii_test_again(NAME name OF test [ARGUMENTS argument...] [TIMEOUT seconds] [PROCESSORS n] [SHARES n]
+#                  [LABELS label...] [TOUCHES path...] [ENVIRONMENT name=value...]): the tests of another test in
+# another environment.
 function(torii_test_again)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "OF;NAME;TIMEOUT;PROCESSORS" "ARGUMENTS;LABELS;TOUCHES;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "OF;NAME;TIMEOUT;PROCESSORS;SHARES" "ARGUMENTS;LABELS;TOUCHES;ENVIRONMENT")
   get_property(command GLOBAL PROPERTY torii_test_command_${arg_OF})
   if(command)
     torii_add_test(
@@ -93,6 +98,7 @@ function(torii_test_again)
       COMMAND ${command} ${arg_ARGUMENTS}
       TIMEOUT "${arg_TIMEOUT}"
       PROCESSORS "${arg_PROCESSORS}"
+      SHARES "${arg_SHARES}"
       LABELS ${arg_LABELS}
       TOUCHES ${arg_TOUCHES}
       ENVIRONMENT ${arg_ENVIRONMENT})
@@ -145,11 +151,12 @@ function(torii_test_program program)
 endfunction()
 
 # torii_add_test(NAME name COMMAND program argument... [TIMEOUT seconds] [LABELS label...] [TOUCHES path...]
-#                [MORE kind...] [PROCESSORS n] [SLEEPS] [PASS regular-expression] [ENVIRONMENT name=value...])
+#                [MORE kind...] [SHARES n] [SHARES_SANITIZED n] [PROCESSORS n] [SLEEPS] [PASS regular-expression]
+#                [ENVIRONMENT name=value...])
 # One entry of ctest of any kind; the words are those of torii_test(). With PASS the test passes if its output holds
 # what the regular expression says.
 function(torii_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT;PROCESSORS;SLEEPS;PASS"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT;PROCESSORS;SHARES;SHARES_SANITIZED;SLEEPS;PASS"
                         "COMMAND;LABELS;TOUCHES;MORE;ENVIRONMENT")
   if(NOT arg_NAME OR NOT arg_COMMAND OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "torii_add_test needs NAME and COMMAND; not understood: '${arg_UNPARSED_ARGUMENTS}'")
@@ -163,6 +170,13 @@ function(torii_add_test)
   if(TORII_TEST_FULL)
     math(EXPR arg_TIMEOUT "30 * ${arg_TIMEOUT}")
     list(APPEND arg_ENVIRONMENT TORII_TEST_FULL=1)
+  endif()
+  if(arg_SHARES_SANITIZED AND NOT TORII_SANITIZE STREQUAL "none")
+    set(arg_SHARES ${arg_SHARES_SANITIZED})
+  endif()
+  if(arg_SHARES)
+    list(APPEND arg_ENVIRONMENT TORII_TEST_SHARES=${arg_SHARES})
+    list(APPEND arg_MORE cases)
   endif()
   if(NOT arg_PROCESSORS)
     set(arg_PROCESSORS 1)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The main function of the test programs: that of GoogleTest, and --files=PATH,...: only tests that stand in these
 // files, given from the root of the sources. Tests of a folder share a program, and an entry of ctest names its files.
+// Of these, a short run of an entry with SHARES has a part.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,26 +37,30 @@ bool stands_in(const testing::TestInfo& test, const std::vector<std::string>& fi
   });
 }
 
-/// The user's filter without the tests that stand in other files. Returns the number of tests that stand in these.
+/// The user's filter without the tests that stand in other files, and those that other runs have. Returns the number of
+/// tests that stand in these files.
 int leave_out_others(const std::vector<std::string>& files) {
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
   std::string others;
   int count = 0;
+  int left = 0;
   for (int i = 0; i < all.total_test_suite_count(); ++i) {
     const testing::TestSuite& suite = *all.GetTestSuite(i);
     std::string names;
     int here = 0;
     for (int k = 0; k < suite.total_test_count(); ++k) {
       const testing::TestInfo& test = *suite.GetTestInfo(k);
-      if (stands_in(test, files)) {
-        ++here;
-      } else {
-        names += std::string(":") + suite.name() + "." + test.name();
-      }
+      const std::string name = std::string(suite.name()) + "." + test.name();
+      const bool is_here = stands_in(test, files);
+      here += is_here ? 1 : 0;
+      const bool is_left = is_here && !is_case_of_run(name);
+      left += is_left ? 1 : 0;
+      if (!is_here || is_left) names += ":" + name;
     }
     others += here == 0 ? std::string(":") + suite.name() + ".*" : names;
     count += here;
   }
+  if (left != 0) std::printf("%d of %d tests are left to other runs\n", left, count);
   std::string filter = GTEST_FLAG_GET(filter);
   if (!others.empty()) filter += (filter.find('-') == std::string::npos ? "-" : ":") + others.substr(1);
   GTEST_FLAG_SET(filter, filter);
@@ -64,6 +69,13 @@ int leave_out_others(const std::vector<std::string>& files) {
 
 int run(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  try {
+    (void)seeds_of("", 0);  // what is wrong with the list or the variables is said before anything runs
+    (void)is_case_of_run("");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+    return 2;
+  }
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (!argument.starts_with(kFlag)) {
@@ -78,12 +90,6 @@ int run(int argc, char** argv) {
   }
   if (const char* const number = std::getenv("TORII_TEST_RUN"); number != nullptr) {
     std::printf("TORII_TEST_RUN=%s\n", number);
-  }
-  try {
-    seeds_of("", 0);  // what is wrong with the list or the variables is said before anything runs
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
-    return 2;
   }
   return RUN_ALL_TESTS();
 }

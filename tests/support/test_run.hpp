@@ -37,6 +37,11 @@ bool is_replay();
 /// every `parts`-th, and the next short run, by its number, has others.
 bool is_in_share(std::uint64_t cell, std::uint64_t parts);
 
+/// For entries of ctest whose cases take long together (SHARES in cmake/torii_test.cmake): true if this run has the
+/// case of this name. `./dev test` has every TORII_TEST_SHARES-th, drawn by its run number for each name; a full run,
+/// and one without a number, have all. Throws std::runtime_error if the variable is no number, or 0.
+bool is_case_of_run(const std::string& name);
+
 /// The seeds of `test` in a list: lines of a test's name, a seed, and what it found; or of a comment behind #.
 std::vector<std::uint64_t> listed_seeds(const std::string& list, const std::string& test);
 

@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -47,6 +50,7 @@ class TestRun : public testing::Test {
   Variable run_{"TORII_TEST_RUN"};
   Variable seed_{"TORII_TEST_SEED"};
   Variable full_{"TORII_TEST_FULL"};
+  Variable shares_{"TORII_TEST_SHARES"};
 };
 
 std::vector<std::uint64_t> values_of(const std::string& test, std::uint64_t count) {
@@ -152,6 +156,62 @@ TEST_F(TestRun, ThreeRunsShareAMatrix) {
   full_.set("1");
   EXPECT_TRUE(is_in_share(0, 3));
   EXPECT_TRUE(is_in_share(1, 3));
+}
+
+TEST_F(TestRun, RunsDrawWhichCasesTheyHave) {
+  EXPECT_TRUE(is_case_of_run("Suite.Case"));
+  shares_.set("3");
+  EXPECT_TRUE(is_case_of_run("Suite.Case")) << "ctest by itself runs all";
+  std::vector<int> runs_of_case(200);
+  int most_in_a_run = 0;
+  for (int run = 0; run < 60; ++run) {
+    run_.set(std::to_string(run * 12'345'677));
+    int here = 0;
+    for (std::size_t i = 0; i < runs_of_case.size(); ++i) {
+      const int has = is_case_of_run("Suite.Case/" + std::to_string(i)) ? 1 : 0;
+      runs_of_case[i] += has;
+      here += has;
+    }
+    most_in_a_run = std::max(most_in_a_run, here);
+  }
+  EXPECT_LT(most_in_a_run, 100);
+  for (const int runs : runs_of_case) EXPECT_NEAR(runs, 20, 16);
+  full_.set("1");
+  EXPECT_TRUE(is_case_of_run("Suite.Case/0") && is_case_of_run("Suite.Case/1") && is_case_of_run("Suite.Case/2"));
+}
+
+TEST_F(TestRun, AShareIsANumberOfAtLeastOne) {
+  run_.set("1");
+  const auto ask = [] { return is_case_of_run("Suite.Case") ? 1 : 0; };
+  shares_.set("0");
+  EXPECT_EQ(refusal_of(ask), "TORII_TEST_SHARES is '0'; it must be at least 1");
+  shares_.set("half");
+  EXPECT_EQ(refusal_of(ask), "TORII_TEST_SHARES is 'half'; it must be a number from 0 to 18446744073709551615");
+}
+
+/// The plugin of pytest must draw as the test programs do, or one number would not repeat a run.
+TEST_F(TestRun, PythonDrawsAlike) {
+  run_.set("54321");
+  shares_.set("2");
+  std::string expected;
+  const std::string script = "import sys\nsys.path.insert(0, '" +
+                             (std::filesystem::path(source_dir()) / "tests/support").string() +
+                             "')\nimport shares\nprint(''.join(str(int(shares.is_case_of_run(f'test_{i}'))) "
+                             "for i in range(100)))\n";
+  for (int i = 0; i < 100; ++i) expected += is_case_of_run("test_" + std::to_string(i)) ? '1' : '0';
+  const Outcome drawn = run({"/usr/bin/env", "python3", "-B", "-c", script});
+  EXPECT_EQ(drawn.code, 0) << drawn.output;
+  EXPECT_TRUE(holds(drawn.output, expected)) << drawn.output << expected;
+}
+
+TEST_F(TestRun, AnEntryWithSharesSaysWhatItLeaves) {
+  run_.set("7");
+  shares_.set("1000000");
+  const Outcome few = run({helper("tools_tests"), "--files=tests/tools/test_test_run.cpp"});
+  EXPECT_EQ(few.code, 0) << few.output;
+  EXPECT_TRUE(holds(few.output, " tests are left to other runs")) << few.output;
+  shares_.set("1x");
+  EXPECT_EQ(run({helper("tools_tests")}).code, 2);
 }
 
 TEST_F(TestRun, CountsAreFullIfTheVariableIsThere) {
