@@ -19,8 +19,8 @@ Mpi::Mpi(int& argc, char**& argv) {
 Mpi::~Mpi() { MPI_Finalize(); }
 
 std::string Mpi::version() {
-  // What the library says of itself: "Open MPI v4.1.4, package: ..." or "MPICH Version: <blanks> 4.0.2", line break, ...
-  // A program may run with another release than the one that it was compiled with.
+  // The library says "Open MPI v4.1.4, package: ..." or "MPICH Version: <blanks> 4.0.2" and more lines of itself.
+  // It may be of another release than the headers that this file was compiled with.
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   MPI_Get_library_version(text, &length);

