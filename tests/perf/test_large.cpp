@@ -34,7 +34,8 @@ for unit in $units; do
   for size in $sizes; do
     if [ "$unit$size" = reduce1K ]; then echo 'rank 1: planted fault' >&2; exit 4; fi
     if [ "$unit$size" = reduce8K ]; then sleep 1000; fi
-    row='{"'$key'":"'$unit'","mpi":"MPICH 9","setting":"'$setting'","ranks":1,"bytes":'${size/K/000}',"mpi_us":3.0,'
+    bytes=${size/K/000}
+    row='{"'$key'":"'$unit'","mpi":"MPICH 9","setting":"'$setting'","ranks":1,"bytes":'${bytes/M/000000}',"mpi_us":3.0,'
     if [ -n "$json" ]; then echo "$row\"torii_malloc_us\":2.0,\"torii_us\":1.5,\"ratio\":2.0}" >>"$json"; fi
     echo "  row $unit $size"
     if [ $unit = barrier ]; then break; fi
