@@ -138,7 +138,7 @@ TEST_F(LargeTest, AFailedCellCostsItsRowOnly) {
                                             results};
   const Outcome outcome = Process(command).wait(60);
   EXPECT_EQ(outcome.code, 1) << outcome.output;
-  EXPECT_TRUE(holds(outcome.output, "failed: reduce 1K (code 4)")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "failed: reduce 1K (itself, code 4)")) << outcome.output;
   EXPECT_TRUE(holds(outcome.output, "rank 1: planted fault")) << outcome.output;
   EXPECT_TRUE(holds(outcome.output, "timeout: reduce 8K")) << outcome.output;
   std::set<std::string> statuses;
