@@ -4,7 +4,9 @@
 
 #include <mpi.h>
 
+#include <cctype>
 #include <cstdlib>
+#include <cstring>
 
 namespace torii::perf {
 
@@ -17,14 +19,25 @@ Mpi::Mpi(int& argc, char**& argv) {
 Mpi::~Mpi() { MPI_Finalize(); }
 
 std::string Mpi::version() {
-#if defined(OMPI_MAJOR_VERSION)
-  return "Open MPI " + std::to_string(OMPI_MAJOR_VERSION) + "." + std::to_string(OMPI_MINOR_VERSION) + "." +
-         std::to_string(OMPI_RELEASE_VERSION);
-#elif defined(MPICH_VERSION)
-  return std::string("MPICH ") + MPICH_VERSION;
-#else
-  return "MPI";
-#endif
+  // The library says "Open MPI v4.1.4, package: ..." or "MPICH Version: <blanks> 4.0.2" and more lines of itself.
+  // It may be of another release than the headers that this file was compiled with.
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  std::string version;
+  for (const char c : std::string(text, static_cast<size_t>(length))) {
+    if (c == ',' || c == '\n') break;
+    if (std::isspace(static_cast<unsigned char>(c)) == 0) {
+      version += c;
+    } else if (!version.empty() && version.back() != ' ') {
+      version += ' ';
+    }
+  }
+  for (const char* const word : {"Version: ", " v"}) {
+    const size_t at = version.find(word);
+    if (at != std::string::npos) version.replace(at, std::strlen(word), *word == ' ' ? " " : "");
+  }
+  return version;
 }
 
 int Mpi::exchange(const void* mine, void* all, size_t bytes, void* /*data*/) {
