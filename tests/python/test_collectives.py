@@ -143,6 +143,18 @@ def check_unequal(team):
     team.all_gather(mine, out, counts=counts, displacements=spread)
     for rank in range(team.ranks):
         expect(out[spread[rank] :][: counts[rank]], all_of_them[begins[rank] :][: counts[rank]])
+    # Places that fall: the first block ends last.
+    falling = [sum(counts[rank + 1 :]) for rank in range(team.ranks)]
+    result = team.all_gather(mine, counts=counts, displacements=falling)
+    assert len(result) == sum(counts)
+    for rank in range(team.ranks):
+        expect(result[falling[rank] :][: counts[rank]], all_of_them[begins[rank] :][: counts[rank]])
+    if team.ranks > 1:
+        with pytest.raises(ValueError, match=f"out has {sum(counts) - 1} elements"):
+            team.all_gather(mine, numpy.zeros(sum(counts) - 1, "float32"), counts=counts, displacements=falling)
+        with pytest.raises(ValueError, match=f"array has {sum(counts) - 1} elements"):
+            team.scatter(all_of_them[:-1].copy(), numpy.empty_like(mine), root=team.rank, counts=counts,
+                         displacements=falling)
     # Rank i sends i + j elements of value i to rank j.
     sent = [team.rank + rank for rank in range(team.ranks)]
     result = team.alltoall(numpy.full(sum(sent), team.rank, "int16"), counts=sent, out_counts=sent)
