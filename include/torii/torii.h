@@ -191,8 +191,8 @@ typedef void (*torii_store_function)(const void* from, size_t offset_bytes, size
 /* One operation. `count` is the vector length in elements for broadcast, reduce, allreduce, scan and exscan, and the
  * length of one rank's block for all_gather, reduce_scatter, alltoall, scatter and gather. In place: input == result
  * (all_gather, and gather at the root: input is the own block of result; reduce_scatter, and scatter at the root:
- * result is the own block of input; alltoall copies the input first). Broadcast uses `result` only. Non-roots of reduce
- * and gather need no result, non-roots of scatter no input, rank 0 of exscan no result.
+ * result is the own block of input; alltoall copies the blocks first). Broadcast uses `result` only. Non-roots of
+ * reduce and gather need no result, non-roots of scatter no input, rank 0 of exscan no result.
  *
  * Block i of rank r's input of an alltoall becomes block r of rank i's result.
  *
