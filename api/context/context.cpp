@@ -34,16 +34,11 @@ std::unique_ptr<Bootstrap> log_and_join(const Settings& settings, const JoinOffe
   return join(settings, offer);
 }
 
-/// A page whose first byte is 1, but 0 in a forked child (MADV_WIPEONFORK). It needs no fork handler.
+/// A page whose first byte is 1, but 0 in a forked child.
 char* make_fork_mark() {
-  void* const page = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) throw Error(Status::no_resource, "cannot map a page");
-  if (madvise(page, kPageBytes, MADV_WIPEONFORK) != 0) {
-    munmap(page, kPageBytes);
-    throw Error(Status::unsupported, "the kernel has no MADV_WIPEONFORK (Linux 4.14 or newer is needed)");
-  }
+  auto* const page = static_cast<char*>(map_page_wiped_on_fork());
   *static_cast<volatile char*>(page) = 1;
-  return static_cast<char*>(page);
+  return page;
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ bool set_input_aside(Request& request) noexcept {
                       bytes / size_of(type));
     return true;
   }
-  if (request.unequal != nullptr && !request.unequal->copied_from.empty()) {
+  if (request.unequal != nullptr) {
     copy_blocks(*request.unequal, request.copies.input.data.get());
   } else if (bytes != 0) {
     std::memcpy(request.copies.input.data.get(), request.arguments.input, bytes);

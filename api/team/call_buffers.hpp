@@ -29,8 +29,7 @@ inline void check_buffers(const CallArguments& arguments, const CallPlan& call_p
 inline bool needs_input_copy(const Request& request) noexcept {
   const CallArguments& arguments = request.arguments;
   if (arguments.collective != Collective::alltoall) return false;
-  if (request.unequal == nullptr || !request.unequal->has_lists()) return arguments.input == arguments.result;
-  return !request.unequal->copied_from.empty();
+  return request.unequal == nullptr ? arguments.input == arguments.result : !request.unequal->copied_from.empty();
 }
 /// Says whether and where peers reach the blocks of lists.
 void reach_lists(const UnequalBlocks& unequal, const Context& context, CallBuffers& buffers) noexcept;

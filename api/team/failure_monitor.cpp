@@ -17,6 +17,9 @@ constexpr std::int64_t kDoubtNs = 20'000'000;
 /// The members tell of their calls within this time.
 constexpr std::int64_t kCallsAreToldNs = 500'000'000;
 
+constexpr const char* kUnreadable =
+    "the kernel no longer lets it read that rank's memory (ptrace_scope, PR_SET_DUMPABLE); set TORII_CROSS_MEMORY=off";
+
 std::string text_of(const Request& request) {
   return request.pair == nullptr ? call_text(request.arguments) : pair_text(*request.pair);
 }
@@ -174,7 +177,9 @@ bool FailureMonitor::claim_timeout_of_pair(const Request& request) {
 }
 
 void FailureMonitor::claim_transport(const Execution& execution, const Request& request) noexcept {
-  const Status status = execution.status();
+  // Only a peer's private memory is refused.
+  const bool is_unreadable = execution.status() == Status::unsupported;
+  const Status status = is_unreadable ? Status::transport : execution.status();
   const int member = members_.member_of(execution.failed_peer());
   try {
     std::string text = "the transport failed";
@@ -188,7 +193,7 @@ void FailureMonitor::claim_transport(const Execution& execution, const Request& 
     }
     text += " during " + call_text(request.arguments) + ", noticed by rank " + std::to_string(members_.rank()) + " " +
             phase_text(request);
-    const std::string refusal = execution.refusal();
+    const std::string refusal = is_unreadable ? kUnreadable : execution.refusal();
     const std::string reason = refusal.empty() ? members_.transport().failure_text() : refusal;
     if (!reason.empty()) text += ": " + reason;
     (void)claim(status, member >= 0 ? member : members_.rank(), text);

@@ -107,10 +107,10 @@ void check_addresses(const CallArguments& arguments, const UnequalBlocks& unequa
   }
 }
 
-/// An alltoall with lists is in place if the blocks for and from one peer have one address. Its input is then copied
-/// before the call, block behind block. The own block may stay in its place.
+/// An alltoall is in place if input == result, or, with lists, if the blocks for and from one peer have one address.
+/// Its input is then copied before the call, block behind block: memory between blocks may be missing, or another
+/// thread's. The own block of a list may stay in its place.
 void find_in_place(const CallArguments& arguments, std::size_t own, UnequalBlocks& unequal) {
-  if (!unequal.lists_input && !unequal.lists_result) return;
   ExchangeBlocks& blocks = unequal.blocks;
   const auto* const input = unequal.lists_input ? unequal.input_begin : static_cast<const std::byte*>(arguments.input);
   const auto* const result =
@@ -118,8 +118,9 @@ void find_in_place(const CallArguments& arguments, std::size_t own, UnequalBlock
   const auto address = [](const std::byte* begin, std::int64_t offset) {
     return reinterpret_cast<std::uintptr_t>(begin) + static_cast<std::uintptr_t>(offset);
   };
-  bool is_in_place = false;
-  for (std::size_t peer = 0; peer < blocks.send_bytes.size(); ++peer) {
+  const bool has_lists = unequal.has_lists();
+  bool is_in_place = !has_lists && arguments.input == arguments.result;
+  for (std::size_t peer = 0; has_lists && peer < blocks.send_bytes.size(); ++peer) {
     if (peer == own || blocks.send_bytes[peer] == 0 || blocks.take_bytes[peer] == 0) continue;
     is_in_place =
         is_in_place || address(input, blocks.send_offsets[peer]) == address(result, blocks.take_offsets[peer]);

@@ -15,14 +15,14 @@ namespace torii {
 /// The blocks of a call with lengths of their own, and how far its buffers reach.
 struct UnequalBlocks {
   ExchangeBlocks blocks;
-  std::size_t input_bytes = 0;  ///< of a list: the sum of its blocks
+  std::size_t input_bytes = 0;  ///< of a list, and of an alltoall in place: the sum of its blocks
   std::size_t result_bytes = 0;
   /// The caller has given addresses of blocks. Their offsets count from the first block that is not empty.
   bool lists_input = false;
   bool lists_result = false;
   const std::byte* input_begin = nullptr;  ///< that block of a list
   std::byte* result_begin = nullptr;
-  /// An alltoall in place by lists copies its input. Where its blocks are; their offsets are those in the copy.
+  /// An alltoall in place copies its input. Where its blocks are; their offsets are those in the copy.
   std::vector<const std::byte*> copied_from;
   bool has_lists() const noexcept { return lists_input || lists_result; }
   /// The next four are for a scatter or gather that runs as flows (call_lengths.cpp). `lengths` has the bytes of every

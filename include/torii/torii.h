@@ -81,8 +81,9 @@ TORII_API const char* torii_context_host(const torii_context* context, int rank)
 /* This rank's place among the ranks of its node, which is 0 for the first of them, and their number. */
 TORII_API int torii_context_local_rank(const torii_context* context);
 TORII_API int torii_context_local_ranks(const torii_context* context);
-/* `bytes` of memory that peers on the node map: the fastest operand there is. 64-byte aligned, zeroed. Not collective;
- * from any thread, as the next three. TORII_NO_RESOURCE: the machine or the setting ARENA has no more. */
+/* `bytes` of memory that peers on the node map: the fastest operand there is. 64-byte aligned, zeroed. Shared with a
+ * forked child too, whose stores reach this rank and its peers. Not collective; from any thread, as the next three.
+ * TORII_NO_RESOURCE: the machine or the setting ARENA has no more. */
 TORII_API torii_status torii_allocate(torii_context* context, size_t bytes, void** address);
 /* Gives it back, when no call uses it. NULL is TORII_OK; an address from elsewhere is TORII_NOT_REGISTERED. */
 TORII_API torii_status torii_free(torii_context* context, void* address);
@@ -191,8 +192,8 @@ typedef void (*torii_store_function)(const void* from, size_t offset_bytes, size
 /* One operation. `count` is the vector length in elements for broadcast, reduce, allreduce, scan and exscan, and the
  * length of one rank's block for all_gather, reduce_scatter, alltoall, scatter and gather. In place: input == result
  * (all_gather, and gather at the root: input is the own block of result; reduce_scatter, and scatter at the root:
- * result is the own block of input; alltoall copies the input first). Broadcast uses `result` only. Non-roots of reduce
- * and gather need no result, non-roots of scatter no input, rank 0 of exscan no result.
+ * result is the own block of input; alltoall copies the blocks first). Broadcast uses `result` only. Non-roots of
+ * reduce and gather need no result, non-roots of scatter no input, rank 0 of exscan no result.
  *
  * Block i of rank r's input of an alltoall becomes block r of rank i's result.
  *

@@ -90,7 +90,8 @@ class Transport {
     (void)peer;
     return false;
   }
-  /// Copies `bytes` at `address` of the peer's process to `to`, now. peer_lost when the process has ended.
+  /// Copies `bytes` at `address` of the peer's process to `to`, now. peer_lost when the process has ended or runs
+  /// another program, unsupported when the kernel refuses, which it may begin to do at any time.
   virtual Status read(int peer, std::uintptr_t address, std::byte* to, std::size_t bytes) noexcept {
     (void)peer, (void)address, (void)to, (void)bytes;
     return Status::unsupported;

@@ -88,6 +88,7 @@ class PointToPoint {
   void answer(Peer& peer, const Heading& heading);
   void meet(Receive& receive, const Arrival& arrival);
   void meet_announced(Receive& receive, const Arrival& arrival);
+  void request(Receive& receive, Peer& peer, std::uint64_t number);
   bool fits(Receive& receive, const Envelope& envelope);
   bool flush(Peer& peer);
   bool tell(Peer& peer, Outgoing& next);

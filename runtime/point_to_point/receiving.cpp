@@ -107,12 +107,17 @@ void PointToPoint::meet_announced(Receive& receive, const Arrival& arrival) {
   } else if (arrival.reach == kReadable && !peer.streams.remote() && call_.transport.readable(rank)) {
     reads_.push_back({&receive, &peer, announced.number, static_cast<std::uintptr_t>(announced.place), true});
   } else {
-    peer.requested.push_back(&receive);
-    peer.outgoing.push_back({.kind = MessageKind::request, .number = announced.number});
-    (void)flush(peer);
-    return;
+    return request(receive, peer, announced.number);
   }
   (void)read_portions();
+}
+
+/// The bytes come in parts, from the first one on.
+void PointToPoint::request(Receive& receive, Peer& peer, std::uint64_t number) {
+  receive.got_bytes = 0;
+  peer.requested.push_back(&receive);
+  peer.outgoing.push_back({.kind = MessageKind::request, .number = number});
+  (void)flush(peer);
 }
 
 void PointToPoint::take_part(Peer& peer, const Heading& heading, const std::byte* payload) {
@@ -150,7 +155,13 @@ bool PointToPoint::read_portions() {
     const std::uintptr_t from = read.from + receive.got_bytes;
     if (read.is_private) {
       const int rank = read.peer->streams.context_rank();
-      call_.note(call_.transport.read(rank, from, to, bytes), rank);
+      const Status status = call_.transport.read(rank, from, to, bytes);
+      // The kernel may have come to refuse, and some memory is only for its own process.
+      if (status == Status::unsupported || status == Status::transport) {
+        request(receive, *read.peer, read.number);
+        continue;
+      }
+      call_.note(status, rank);
     } else {
       kernels::copy(to, reinterpret_cast<const void*>(from), bytes, false);
     }

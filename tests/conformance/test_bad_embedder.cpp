@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -93,6 +94,21 @@ TEST_F(BadEmbedder, AnOperandThatThrowsIsAStatus) {
                  "a function of the caller threw what is no std::exception");
 }
 
+/// Each call in a child of its own.
+void expect_refused_in_child(std::span<const std::function<torii_status()>> calls) {
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const bool is_refused =
+          calls[i]() == TORII_INVALID_ARGUMENT && std::string(torii_last_error()).find("forked") != std::string::npos;
+      _exit(is_refused ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "call " << i;
+  }
+}
+
 TEST_F(BadEmbedder, AForkedChildMayMakeNoCall) {
   const torii_call call = good_call();
   // So that the child's call is one like the last, on either channel.
@@ -104,6 +120,8 @@ TEST_F(BadEmbedder, AForkedChildMayMakeNoCall) {
   torii_request* request = nullptr;
   ASSERT_EQ(torii_start(team_, &call, &request), TORII_OK) << torii_last_error();
   int answer = 0;
+  torii_leaves* leaves = nullptr;
+  torii_request* prepared = nullptr;
   const std::function<torii_status()> calls[] = {
       [&] { return torii_progress(context_, nullptr); },
       [&] { return torii_context_event_fd(context_) == -1 ? TORII_INVALID_ARGUMENT : TORII_OK; },
@@ -120,6 +138,15 @@ TEST_F(BadEmbedder, AForkedChildMayMakeNoCall) {
       [&] { return torii_wait_all(&request, 1); },
       [&] { return torii_wait_some(&request, 1, &answer, nullptr, &answer); },
       [&] { return torii_run(team_, &call); },
+      [&] { return torii_leaves_create(team_, 2, 0, 2, &leaves); },
+      [&] { return torii_send(team_, input_.data(), 4, TORII_F32, 0, 0); },
+      [&] { return torii_recv(team_, result_.data(), 4, TORII_F32, 0, 0, nullptr); },
+      [&] { return torii_prepare(team_, &call, &prepared); },
+      [&] {
+        (void)torii_group_begin(team_);
+        (void)torii_run(team_, &call);
+        return torii_group_end(team_);
+      },
       [&] { return torii_allocate(context_, 64, &other); },
       [&] { return torii_free(context_, memory); },
       [&] { return torii_team_create(context_, nullptr, &team); },
@@ -136,20 +163,30 @@ TEST_F(BadEmbedder, AForkedChildMayMakeNoCall) {
         return torii_context_create(&options, &grown);
       },
   };
-  for (std::size_t i = 0; i < std::size(calls); ++i) {
-    const pid_t child = fork();
-    if (child == 0) {
-      const bool is_refused =
-          calls[i]() == TORII_INVALID_ARGUMENT && std::string(torii_last_error()).find("forked") != std::string::npos;
-      _exit(is_refused ? 0 : 1);
-    }
-    int status = -1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0) << "call " << i;
-  }
+  expect_refused_in_child(calls);
   EXPECT_EQ(torii_wait(&request), TORII_OK) << "the parent goes on: " << torii_last_error();
   EXPECT_EQ(torii_run(team_, &call), TORII_OK) << "the parent goes on: " << torii_last_error();
   EXPECT_EQ(torii_free(context_, memory), TORII_OK) << torii_last_error();
+}
+
+/// Although no other rank takes part: the memory for packed items is in the parent's arena.
+TEST_F(BadEmbedder, AForkedChildMayNotRedistribute) {
+  std::array<float, 4> values = {1, 2, 3, 4};
+  std::array<float, 4> turned = {};
+  const std::size_t extents[] = {1, 2, 2};
+  const int axes[] = {0, 2, 1};
+  const std::uint64_t destinations[] = {3, 2, 1, 0};
+  const std::function<torii_status()> calls[] = {
+      [&] { return torii_transpose(team_, values.data(), turned.data(), 2, 2, sizeof(float)); },
+      [&] { return torii_transpose(team_, values.data(), values.data(), 2, 2, sizeof(float)); },
+      [&] { return torii_transpose_array(team_, values.data(), values.data(), extents, axes, 3, sizeof(float)); },
+      [&] { return torii_transpose_array(team_, values.data(), turned.data(), extents, axes, 99, sizeof(float)); },
+      [&] { return torii_permute(team_, values.data(), 4, destinations, turned.data(), 4, sizeof(float)); },
+  };
+  expect_refused_in_child(calls);
+  EXPECT_EQ(calls[1](), TORII_OK) << "the parent goes on: " << torii_last_error();
+  expect_refused_in_child(calls);
+  EXPECT_EQ(values, (std::array<float, 4>{1, 3, 2, 4}));
 }
 
 /// Open descriptors, and mappings of arenas.

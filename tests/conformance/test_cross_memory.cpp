@@ -8,10 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -143,6 +145,65 @@ TEST(CrossMemory, WhereItIsForbiddenAutoGoesOnAndOnIsRefused) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 0) << (wanted == Switch::on ? "on" : "auto");
+  }
+}
+
+/// The kernel may begin to refuse at any time, as after prctl(PR_SET_DUMPABLE, 0). Here it does so for one rank's
+/// thread.
+ThreadTeam readers_of(const char* algorithm) {
+  ThreadTeam options;
+  options.ranks = 2;
+  options.algorithm = algorithm;
+  options.settings = "ARENA=1G\nTIMEOUT=10\nCROSS_MEMORY=on";
+  return options;
+}
+
+TEST(CrossMemory, SendsGoOnInPartsWhereReadingIsForbiddenLater) {
+  run_as_threads(readers_of(""), [](torii_context*, torii_team* team) {
+    constexpr std::size_t kItems = 1'000'003;  // several portions of a read
+    const int rank = torii_team_rank(team);
+    std::vector<int> sent(kItems);
+    std::vector<int> got(kItems);
+    for (int round = 0; round < 5; ++round) {
+      std::iota(sent.begin(), sent.end(), 7 * round);
+      std::fill(got.begin(), got.end(), -1);
+      torii_request* request = nullptr;
+      if (rank == 0) {
+        ASSERT_EQ(torii_start_send(team, sent.data(), kItems, TORII_I32, 1, 0, &request), TORII_OK);
+      } else {
+        ASSERT_EQ(torii_start_recv(team, got.data(), kItems, TORII_I32, 0, 0, nullptr, &request), TORII_OK);
+      }
+      int done = 0;
+      // Within a message that it has begun to read.
+      for (int test = 0; round == 2 && rank == 1 && got[0] != 14 && done == 0; ++test) {
+        ASSERT_EQ(torii_test(&request, &done), TORII_OK) << torii_last_error();
+      }
+      if (round == 2 && rank == 1) forbid_reading();
+      ASSERT_EQ(torii_wait(&request), TORII_OK) << torii_last_error() << ", round " << round;
+      ASSERT_TRUE(rank == 0 || got == sent) << round;
+    }
+  });
+}
+
+TEST(CrossMemory, CallsSayThatReadingIsForbiddenLater) {
+  for (const torii_collective collective : {TORII_ALL_GATHER, TORII_ALLTOALL}) {
+    run_as_threads(
+        readers_of(collective == TORII_ALL_GATHER ? "node" : "direct"), [&](torii_context*, torii_team* team) {
+          constexpr std::size_t kItems = 100'000;
+          const std::vector<int> input(2 * kItems, 3);
+          std::vector<int> result(2 * kItems);
+          if (torii_team_rank(team) == 1) forbid_reading();
+          const torii_call call = make_call(collective, input.data(), result.data(), kItems, TORII_I32);
+          torii_status status = TORII_OK;
+          // Ranks try both ways in their first calls.
+          for (int calls = 0; calls < 200 && status == TORII_OK; ++calls) status = torii_run(team, &call);
+          EXPECT_EQ(status, TORII_TRANSPORT) << torii_last_error();
+          const std::string text = torii_last_error();
+          EXPECT_NE(text.find("the transport failed towards rank 0"), std::string::npos) << text;
+          EXPECT_NE(text.find("noticed by rank 1"), std::string::npos) << text;
+          EXPECT_NE(text.find("the kernel no longer lets it read that rank's memory"), std::string::npos) << text;
+          EXPECT_NE(text.find("set TORII_CROSS_MEMORY=off"), std::string::npos) << text;
+        });
   }
 }
 

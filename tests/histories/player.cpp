@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/conformance/thread_team.hpp"
+#include "tools/torii-sim/faults/elements.hpp"
 
 namespace torii::tests {
 Player::Player(Stage& stage, torii_context* context, torii_team* base)
@@ -105,19 +106,27 @@ void Player::run(std::size_t index) {
   }
   Words words;
   faults::write_words(words, call.spec, call.place, input, result);
-  if (step.manner == Manner::blocking) return judge(call, torii_run(team, &words.call));
-  if (step.manner == Manner::persistent) return run_persistent(call, words);
-  const torii_status started = torii_start(team, &words.call, &call.request);
+  // By the seed of the data and the rank, which chooses for itself.
+  const std::uint64_t drawn = faults::mixed(call.spec.seed + 5 + rank);
+  if (GappedCall::suits(words.call) && drawn % 2 == 0) {
+    call.gaps = std::make_unique<GappedCall>(words.call, call.place.ranks, drawn / 2);
+    call.gaps->fill();
+  }
+  const torii_call& made = call.gaps != nullptr ? call.gaps->call() : words.call;
+  if (step.manner == Manner::blocking) return judge(call, torii_run(team, &made));
+  if (step.manner == Manner::persistent) return run_persistent(call, made);
+  const torii_status started = torii_start(team, &made, &call.request);
   call.due = index + 1 + call.spec.seed % 3;
   if (started != TORII_OK) judge(call, started);
 }
 
-void Player::run_persistent(Call& call, const Words& words) {
+void Player::run_persistent(Call& call, const torii_call& made) {
   torii_request* request = nullptr;
-  torii_status status = torii_prepare(teams_[call.team], &words.call, &request);
+  torii_status status = torii_prepare(teams_[call.team], &made, &request);
   for (int round = 0; round < 2 && status == TORII_OK; ++round) {
     call.vectors.unseal();
     call.vectors.fill();
+    if (call.gaps != nullptr) call.gaps->fill();
     status = torii_restart(request);
     if (status == TORII_OK) status = torii_wait(&request);
     if (status == TORII_OK) judge(call, status);
@@ -144,6 +153,7 @@ void Player::wait_until(std::size_t step) {
 
 void Player::judge(Call& call, torii_status status) {
   if (status != TORII_OK) return judge_failure(call.team, status, where(call.step, call.team));
+  if (call.gaps != nullptr) call.gaps->collect();
   if (call.is_checked) {
     EXPECT_EQ(call.vectors.difference(), "")
         << "wrong result although the call returned ok: " << where(call.step, call.team);

@@ -6,11 +6,13 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/histories/gapped_call.hpp"
 #include "tools/torii-sim/faults/history.hpp"
 #include "tools/torii-sim/faults/vectors.hpp"
 
@@ -53,13 +55,14 @@ class Player {
     Place place;
     bool is_checked = true;
     CallVectors vectors;
+    std::unique_ptr<GappedCall> gaps;  ///< nullptr: the call is made with the vectors themselves
     torii_request* request = nullptr;
     std::size_t due = 0;  ///< the step before which it is waited for
   };
 
   void split(const Step& step);
   void run(std::size_t index);
-  void run_persistent(Call& call, const Words& words);
+  void run_persistent(Call& call, const torii_call& made);
   void abort(torii_team* team) const;
   void refuse(std::size_t index);
   void wait_until(std::size_t step);

@@ -76,6 +76,7 @@ void Adoption::adopt(const void* address, std::size_t bytes) {
   const AddressRange range = pages_of(address, bytes, page_bytes());
   const std::lock_guard lock(exchanging());
   join_forks();
+  release_kept();
   const std::vector<MappedRange> mappings = read_mappings();
   check_still_there(range, mappings);
   const std::vector<AddressRange> parts = fresh_parts(range);
@@ -91,6 +92,7 @@ void Adoption::adopt(const void* address, std::size_t bytes) {
     Window& window = window_for(range);
     std::vector<Piece> freed;
     freed.reserve(pages_.size() + parts.size() + 2);
+    kept_.reserve(kept_.size() + 2 * parts.size());
     add(range, window);
     try {
       entries_.reserve(pages_.size());
@@ -110,8 +112,10 @@ void Adoption::adopt(const void* address, std::size_t bytes) {
 void Adoption::give_back(const void* address, std::size_t bytes) {
   const AddressRange range = pages_of(address, bytes, page_bytes());
   const std::lock_guard lock(exchanging());
+  release_kept();
   std::vector<Piece> freed;
   freed.reserve(pages_.size());
+  kept_.reserve(kept_.size() + pages_.size());
   remove(range, freed);
   publish();
   std::size_t missing = 0;
@@ -121,7 +125,7 @@ void Adoption::give_back(const void* address, std::size_t bytes) {
     for (; done < freed.size(); ++done) {
       const Piece& piece = freed[done];
       missing += piece.range.bytes() - restore(piece, mappings);
-      arena_.release(piece.window->offset_of(piece.range.first), piece.range.bytes());
+      release(piece);
     }
   } catch (const std::exception& error) {
     for (; done < freed.size(); ++done) freed[done].window->stranded = true;
@@ -165,7 +169,8 @@ std::vector<AddressRange> Adoption::fresh_parts(AddressRange range) const {
   return parts;
 }
 
-/// A window that contains the range, and its pages that are adopted already.
+/// A window that contains the range, and its pages that are adopted already. A window in which a forked child still
+/// sees the range is avoided, since the contents there would change under the child.
 Adoption::Window& Adoption::window_for(AddressRange range) {
   Window* shared = nullptr;
   for (const auto& [first, pages] : pages_) {
@@ -178,7 +183,7 @@ Adoption::Window& Adoption::window_for(AddressRange range) {
   }
   if (shared != nullptr) return *shared;
   for (Window& window : windows_) {
-    if (window.range.contains(range) && !window.stranded) return window;
+    if (window.range.contains(range) && !window.stranded && !is_kept(range, window)) return window;
   }
   return make_window(range);
 }
@@ -209,6 +214,7 @@ void Adoption::drop_unused_windows() {
   std::erase_if(windows_, [this](const Window& window) {
     const auto uses = [&](const auto& pages) { return pages.second.window == &window; };
     if (window.stranded || std::any_of(pages_.begin(), pages_.end(), uses)) return false;
+    if (is_kept(window.range, window)) return false;
     arena_.free(window.offset);
     return true;
   });
@@ -219,6 +225,7 @@ void Adoption::exchange(const std::vector<AddressRange>& parts, Window& window) 
   std::vector<Replacement> replacements;
   replacements.reserve(parts.size());
   std::size_t done = 0;
+  for (const AddressRange part : parts) take_back(part, window);
   try {
     for (const AddressRange part : parts) {
       arena_.reserve(window.offset_of(part.first), part.bytes());
@@ -229,7 +236,7 @@ void Adoption::exchange(const std::vector<AddressRange>& parts, Window& window) 
     for (std::size_t i = 0; i < parts.size(); ++i) {
       try {
         if (i < done) Replacement::of_private_memory(parts[i].bytes()).take_place(parts[i].first);
-        arena_.release(window.offset_of(parts[i].first), parts[i].bytes());
+        release({parts[i], &window});
       } catch (const Error&) {
         window.stranded = true;  // the contents are in the arena and stay there
       }
@@ -302,6 +309,41 @@ std::size_t Adoption::restore(const Piece& piece, const std::vector<MappedRange>
     if (place == piece.range.first + (common.first - offset)) stood += common.bytes();
   }
   return stood;
+}
+
+/// Gives the piece back to the arena, unless a forked child still sees it. kept_ has room.
+void Adoption::release(const Piece& piece) noexcept {
+  if (is_seen_by_child(piece)) return kept_.push_back(piece);
+  arena_.release(piece.window->offset_of(piece.range.first), piece.range.bytes());
+}
+
+/// Gives back what the children that have ended were the last to see.
+void Adoption::release_kept() noexcept {
+  const auto gone = std::erase_if(kept_, [this](const Piece& piece) {
+    if (is_seen_by_child(piece)) return false;
+    arena_.release(piece.window->offset_of(piece.range.first), piece.range.bytes());
+    return true;
+  });
+  if (gone != 0) drop_unused_windows();
+}
+
+bool Adoption::is_kept(AddressRange range, const Window& window) const noexcept {
+  return std::ranges::any_of(kept_, [&](const Piece& piece) {
+    const AddressRange common = piece.range.common(range);
+    return piece.window == &window && common.first < common.end;
+  });
+}
+
+/// The range is adopted again, in the same window. kept_ has room for one more.
+void Adoption::take_back(AddressRange range, const Window& window) noexcept {
+  for (std::size_t i = kept_.size(); i-- > 0;) {
+    const Piece piece = kept_[i];
+    const AddressRange common = piece.range.common(range);
+    if (piece.window != &window || common.first >= common.end) continue;
+    kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (piece.range.first < common.first) kept_.push_back({{piece.range.first, common.first}, piece.window});
+    if (common.end < piece.range.end) kept_.push_back({{common.end, piece.range.end}, piece.window});
+  }
 }
 
 /// Whether this maps the arena's file and is not the arena itself.

@@ -19,7 +19,8 @@ namespace torii::shared_memory {
 /// Exchanges whole pages, so other data on the first and last page of a buffer is adopted with it: same address, same
 /// contents. Pages are counted, so buffers may share them. Neighbouring buffers are neighbours in the arena too,
 /// because a window keeps the distance between addresses and offsets. A buffer is therefore one piece in the arena even
-/// if its first page came with another buffer. A forked child gets private pages at the same addresses. Thread-safe.
+/// if its first page came with another buffer. A forked child gets private pages at the same addresses, and keeps their
+/// contents when they are given back here. Thread-safe.
 class Adoption {
  public:
   explicit Adoption(Arena& arena);
@@ -47,8 +48,9 @@ class Adoption {
   /// Addresses for which a range of the arena is reserved.
   struct Window {
     AddressRange range;
-    std::size_t offset = 0;  ///< in the arena, of range.first
-    bool stranded = false;   ///< has pages that could not be given back: never used again nor freed
+    std::size_t offset = 0;     ///< in the arena, of range.first
+    bool stranded = false;      ///< has pages that could not be given back: never used again nor freed
+    bool is_unwatched = false;  ///< nobody can tell when the last forked child that sees its pages ends
     std::size_t offset_of(std::uintptr_t address) const noexcept { return offset + (address - range.first); }
   };
   /// Adopted pages, from the key in pages_ to `end`.
@@ -73,6 +75,10 @@ class Adoption {
   void remove(AddressRange range, std::vector<Piece>& freed) noexcept;
   void publish() noexcept;
   std::size_t restore(const Piece& piece, const std::vector<MappedRange>& mappings);
+  void release(const Piece& piece) noexcept;
+  void release_kept() noexcept;
+  bool is_kept(AddressRange range, const Window& window) const noexcept;
+  void take_back(AddressRange range, const Window& window) noexcept;
   bool is_own(const MappedRange& mapping) const noexcept;
 
   /// One lock for all contexts of the process: nobody else may exchange pages between the look at the mappings and the
@@ -87,11 +93,13 @@ class Adoption {
   static void before_fork() noexcept;
   static void after_fork(bool is_child) noexcept;
   static void give_child_pages() noexcept;
+  bool is_seen_by_child(const Piece& piece) const noexcept;
 
   Arena& arena_;
   std::uint64_t inode_ = 0, device_major_ = 0, device_minor_ = 0;
   std::list<Window> windows_;
   std::map<std::uintptr_t, Pages> pages_;
+  std::vector<Piece> kept_;                   ///< given back here, but forked children still see them
   std::vector<AddressTable::Entry> entries_;  ///< room for publish()
   AddressTable table_;
 };

@@ -23,11 +23,20 @@ class CrossMemory {
   bool allowed() const noexcept { return why_not_.empty(); }
   /// Which rank cannot read which, and the kernel's reason; equal on all ranks.
   const std::string& why_not() const noexcept { return why_not_; }
-  /// Status::peer_lost if the process has ended, transport if the kernel refuses.
+  /// Status::peer_lost if the process has ended, or its number now means another program; unsupported if the kernel has
+  /// come to refuse; transport if the peer has no memory there.
   Status read(int peer, std::uintptr_t address, std::byte* to, std::size_t bytes) const noexcept;
 
  private:
+  /// By which a reader knows the process that it reads.
+  struct Proof {
+    std::uint64_t address;
+    std::uint64_t word;
+  };
+  static Proof own_proof();
+
   std::vector<int> pids_;
+  std::vector<Proof> proofs_;
   std::string why_not_;
 };
 

@@ -46,7 +46,10 @@ class SharedMemory final : public Transport {
   Status put(const Put& put) noexcept override;
   bool readable(int) const noexcept override { return cross_memory_ != nullptr; }
   Status read(int peer, std::uintptr_t address, std::byte* to, std::size_t bytes) noexcept override {
-    return cross_memory_ == nullptr ? Status::unsupported : cross_memory_->read(peer, address, to, bytes);
+    if (cross_memory_ == nullptr) return Status::unsupported;
+    const Status status = cross_memory_->read(peer, address, to, bytes);
+    // The number of a process that has ended may now be that of one which this rank must not read.
+    return status == Status::unsupported && !peers_.alive(peer) ? Status::peer_lost : status;
   }
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override;
   Status progress() noexcept override { return Status::ok; }  // every put is complete when put() returns

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adopted memory: one memory for rank and peers, contents kept there and back, shared pages, overlaps, threads, forks.
-#include <spawn.h>
+// Adopted memory: one memory for rank and peers, contents kept there and back, shared pages, overlaps, threads.
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -241,128 +239,6 @@ TEST_F(AdoptionTest, WritersWait) {
   writer.join();
   EXPECT_EQ(status, Status::ok) << message_;
   EXPECT_EQ(counter, written);
-}
-
-/// How a forked child that does `what` ends.
-template <class What>
-int forked(What&& what) {
-  const pid_t child = fork();
-  if (child == 0) {
-    what();
-    _exit(7);
-  }
-  int how = 0;
-  EXPECT_EQ(waitpid(child, &how, 0), child);
-  return how;
-}
-
-TEST_F(AdoptionTest, ForkedChildrenHavePagesOfTheirOwn) {
-  const OwnPages pages(4);
-  fill(pages.data(), pages.bytes(), 8);
-  ASSERT_EQ(adopt(pages.data(), pages.bytes()), Status::ok) << message_;
-  const int executed = forked([] { execl("/bin/sh", "sh", "-c", "exit 5", nullptr); });
-  EXPECT_TRUE(WIFEXITED(executed) && WEXITSTATUS(executed) == 5);
-  const int left = forked([] {});
-  EXPECT_TRUE(WIFEXITED(left) && WEXITSTATUS(left) == 7);
-  const int wrote = forked([&] {
-    if (!holds(pages.data(), pages.bytes(), 8)) _exit(8);
-    fill(pages.data(), pages.bytes(), 9);
-    // A child of the child has what its parent has.
-    const int below = forked([&] {
-      if (!holds(pages.data(), pages.bytes(), 9)) _exit(8);
-      fill(pages.data(), pages.bytes(), 10);
-    });
-    if (!WIFEXITED(below) || WEXITSTATUS(below) != 7) _exit(9);
-    if (!holds(pages.data(), pages.bytes(), 9)) _exit(10);
-  });
-  EXPECT_TRUE(WIFEXITED(wrote) && WEXITSTATUS(wrote) == 7) << wrote;
-  EXPECT_TRUE(holds(pages.data(), pages.bytes(), 8));
-  pid_t spawned = -1;
-  char shell[] = "sh", option[] = "-c", script[] = "exit 6";
-  char* arguments[] = {shell, option, script, nullptr};
-  ASSERT_EQ(posix_spawn(&spawned, "/bin/sh", nullptr, nullptr, arguments, environ), 0);
-  int how = 0;
-  EXPECT_EQ(waitpid(spawned, &how, 0), spawned);
-  EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 6);
-  EXPECT_TRUE(holds(pages.data(), pages.bytes(), 8));
-  ASSERT_EQ(give_back(pages.data(), pages.bytes()), Status::ok) << message_;
-  const int wrote_private = forked([&] { *pages.data() = std::byte{0}; });
-  EXPECT_TRUE(WIFEXITED(wrote_private) && WEXITSTATUS(wrote_private) == 7);
-  EXPECT_TRUE(holds(pages.data(), pages.bytes(), 8));
-}
-
-/// First and last pages hold data of the heap too, so they are those of the moment of the fork.
-TEST_F(AdoptionTest, AForkedChildDoesNotSeeLaterStoresOnEdgePages) {
-  const OwnPages pages(4);
-  fill(pages.data(), pages.bytes(), 8);
-  ASSERT_EQ(adopt(pages.data() + 100, pages.bytes() - 200), Status::ok) << message_;
-  int stored[2];
-  ASSERT_EQ(pipe(stored), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    char word = 0;
-    const bool is_told = read(stored[0], &word, 1) == 1;
-    _exit(is_told && holds(pages.data(), kPage, 8) && pages.page(3)[kPage - 1] != std::byte{0xee} ? 7 : 8);
-  }
-  std::memset(pages.data(), 0xee, pages.bytes());
-  ASSERT_EQ(write(stored[1], "x", 1), 1);
-  int how = 0;
-  EXPECT_EQ(waitpid(child, &how, 0), child);
-  EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 7) << how;
-  close(stored[0]);
-  close(stored[1]);
-  ASSERT_EQ(give_back(pages.data() + 100, pages.bytes() - 200), Status::ok) << message_;
-}
-
-/// Blocks of malloc share their edge pages with neighbours and with the allocator's own words.
-TEST_F(AdoptionTest, AForkedChildUsesTheHeapAroundAdoptedBlocks) {
-  if (kUnderThreadSanitizer || kUnderAddressSanitizer)
-    GTEST_SKIP() << "sanitizers report that whole pages of their heap are copied";
-  std::vector<std::byte*> blocks;
-  for (int i = 0; i < 64; ++i)
-    blocks.push_back(static_cast<std::byte*>(std::malloc(3000 + 700 * static_cast<std::size_t>(i % 9))));
-  for (std::size_t i = 0; i < blocks.size(); i += 2) {
-    fill(blocks[i], 3000, static_cast<unsigned>(i));
-    ASSERT_EQ(adopt(blocks[i], 3000), Status::ok) << message_;
-  }
-  const auto churn = [&] {
-    for (std::size_t i = 1; i < blocks.size(); i += 2) std::free(std::exchange(blocks[i], nullptr));
-    for (std::size_t i = 1; i < blocks.size(); i += 2) {
-      blocks[i] = static_cast<std::byte*>(std::malloc(2500 + i));
-      std::memset(blocks[i], 0x55, 2500 + i);
-    }
-    for (std::size_t i = 0; i < blocks.size(); i += 2) {
-      if (!holds(blocks[i], 3000, static_cast<unsigned>(i))) _exit(8);
-    }
-  };
-  for (int round = 0; round < 20; ++round) {
-    const pid_t child = fork();
-    if (child == 0) {
-      for (int i = 0; i < 20; ++i) churn();
-      _exit(7);
-    }
-    churn();  // both at once
-    int how = 0;
-    ASSERT_EQ(waitpid(child, &how, 0), child);
-    ASSERT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 7) << how;
-  }
-  for (std::size_t i = 0; i < blocks.size(); i += 2) ASSERT_EQ(give_back(blocks[i], 3000), Status::ok) << message_;
-  for (std::byte* const block : blocks) std::free(block);
-}
-
-/// Nothing is put over memory that the program has mapped where it gave adopted memory away.
-TEST_F(AdoptionTest, AForkedChildKeepsWhatIsMappedInAnAdoptedPlace) {
-  const OwnPages pages(2);
-  ASSERT_EQ(adopt(pages.data(), pages.bytes()), Status::ok) << message_;
-  void* const other =
-      mmap(pages.data(), pages.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  ASSERT_EQ(other, pages.data());
-  fill(pages.data(), pages.bytes(), 3);
-  const int looked = forked([&] {
-    if (!holds(pages.data(), pages.bytes(), 3)) _exit(8);
-  });
-  EXPECT_TRUE(WIFEXITED(looked) && WEXITSTATUS(looked) == 7) << looked;
-  EXPECT_EQ(give_back(pages.data(), pages.bytes()), Status::invalid_argument);
 }
 
 }  // namespace
