@@ -2,6 +2,7 @@
 // Deadlines of teams and of calls.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -134,6 +135,34 @@ TEST(Deadlines, OfAPersistentOperationHoldForEachStart) {
     }
     while (!is_over) std::this_thread::sleep_for(1ms);
     EXPECT_EQ(torii_request_free(&one.request), TORII_OK) << last_error();
+  });
+}
+
+/// Rank 0 has sent what it owes and computes; rank 2 does not come. Only rank 2 is to blame.
+TEST(Deadlines, NameNoMemberThatHasDoneItsPart) {
+  std::atomic<bool> is_over = false;
+  run_as_threads(team_of(3, "TIMEOUT=0.4"), [&](torii_context*, torii_team* team) {
+    const int rank = torii_team_rank(team);
+    float sum = 0;
+    const auto reduce = [&] {
+      const float own = 1;
+      return torii_reduce(team, &own, &sum, 1, TORII_F32, TORII_SUM, 1);
+    };
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_EQ(reduce(), TORII_OK) << last_error();
+      ASSERT_EQ(torii_barrier(team), TORII_OK) << last_error();
+    }
+    if (rank != 2) {
+      EXPECT_EQ(reduce(), rank == 0 ? TORII_OK : TORII_TIMEOUT);
+    }
+    if (rank == 1) {
+      const std::string cause = last_error();
+      const std::string names = cause.substr(std::min(cause.find(';'), cause.size()));
+      EXPECT_NE(names.find("; not come to the call: rank 2"), std::string::npos) << cause;
+      EXPECT_EQ(names.find("rank 0"), std::string::npos) << cause;
+      is_over = true;
+    }
+    while (!is_over) std::this_thread::sleep_for(1ms);
   });
 }
 
