@@ -5,7 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include "runtime/base/status.hpp"
@@ -14,13 +18,21 @@
 namespace torii::tools {
 namespace {
 
-/// Refuses what CLI11 accepts: an empty value, mostly of an unset shell variable, and text that is no number, which
-/// CLI11 finds inside every range.
+/// Refuses what CLI11 accepts: an empty value, mostly of an unset shell variable; text that is no number, which CLI11
+/// finds inside every range; and numbers that an unsigned variable cannot hold, which CLI11 wraps or cuts.
 void refuse_value(const CLI::Option& option, std::string value) {
   const auto refuse = [&](const std::string& why) { throw CLI::ValidationError(option.get_name(), why); };
   std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
   if (value.empty()) refuse("its value is empty; leave it out or give one");
   if (value == "nan" || value == "-nan" || value == "+nan") refuse(value + " is no number");
+  if (!option.get_type_name().starts_with("UINT")) return;
+  const std::size_t begin = value.find_first_not_of(" \t\n\v\f\r");
+  if (begin != std::string::npos && value[begin] == '-') refuse(value + " is negative; the least is 0");
+  errno = 0;
+  std::strtoull(value.c_str(), nullptr, 0);
+  if (errno == ERANGE) {
+    refuse(value + " is too large; the most is " + std::to_string(std::numeric_limits<std::uint64_t>::max()));
+  }
 }
 
 void refuse_values(const CLI::App& app) {
@@ -169,7 +181,7 @@ std::optional<int> parse(const CommandLine& line, int argc, const char* const* a
     if (line.parse(argc, argv)) return std::nullopt;
     return kDone;
   } catch (const Error& error) {
-    std::fprintf(stderr, "%s\nRun with --help for more information.\n", error.what());
+    std::fprintf(stderr, "%s: %s\nRun with --help for more information.\n", line.name().c_str(), error.what());
     return kBadInput;
   }
 }

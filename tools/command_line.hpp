@@ -98,7 +98,7 @@ class CommandLine {
 };
 
 /// Parses; an exit code means that the program is done: kDone after --help or --version, kBadInput after an error,
-/// which is printed.
+/// which is printed behind the program's name.
 std::optional<int> parse(const CommandLine& line, int argc, const char* const* argv);
 
 }  // namespace torii::tools
