@@ -37,8 +37,8 @@ function(torii_install_module target)
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/torii COMPONENT library)
 endfunction()
 
-# torii_front_end(target or file...): command lines and reports; of a target that also measures, these files only. CLI11
-# and json take g++ half a minute a file at -O3, and nobody waits for what they do.
+# torii_front_end(target or file...): command lines and reports; of a target that also measures, these files only. Their
+# templates take g++ long at -O3, and nobody waits for what they do.
 function(torii_front_end)
   set(options)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")

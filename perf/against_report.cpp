@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -141,8 +140,8 @@ void print_table(const Results& results, std::vector<Cell> cells) {
 
 int report(int argc, char** argv) {
   std::string input;
-  CLI::App app("New/old for every cell, from the JSON lines of perf/against.");
-  app.add_option("input", input, "JSON lines of perf/against")->required();
+  const CommandLine app("New/old for every cell, from the JSON lines of perf/against.");
+  app.add_option("input", input, "JSON lines of perf/against").required();
   if (!parse_command_line(app, argc, argv, "against_report build/release/against.json")) return kOk;
   Results results;
   read_json_lines(input, [&](const Json& json) { add(json, results); });

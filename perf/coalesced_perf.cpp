@@ -3,7 +3,6 @@
 // group, and one call of the sum of lengths. See coalesced_perf --help.
 #include <torii/torii.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -202,19 +201,18 @@ int run_rank(const CoalescedOptions& options) {
 bool parse(int argc, char** argv, CoalescedOptions& options) {
   std::string memory = "malloc";
   std::vector<std::string> settings;
-  CLI::App app("Times allreduces of many short vectors: separate calls, started calls, a group, and one call.");
+  const CommandLine app(
+      "Times allreduces of many short vectors: separate calls, started calls, a group, and one call.");
   options.sizes.add_flags(app);
-  app.add_option("--tensors", options.tensors, "so many vectors")->check(CLI::Range(1, 100000))->capture_default_str();
-  app.add_option("--ranks", options.ranks, "start so many ranks here")->check(CLI::Range(1, 1024));
+  app.add_option("--tensors", options.tensors, "so many vectors").range(1, 100000).show_default();
+  app.add_option("--ranks", options.ranks, "start so many ranks here").range(1, 1024);
   app.add_option("-n,--iterations", options.iterations, "calls in each block; 0: as many as fit into 20 ms")
-      ->check(CLI::Range(0, 1000000))
-      ->capture_default_str();
-  app.add_option("-w,--warm-up", options.warm_up, "calls before the timed ones")
-      ->check(CLI::Range(0, 1000000))
-      ->capture_default_str();
+      .range(0, 1000000)
+      .show_default();
+  app.add_option("-w,--warm-up", options.warm_up, "calls before the timed ones").range(0, 1000000).show_default();
   app.add_option("--memory", memory, "malloc, allocated or adopted")
-      ->check(CLI::IsMember({"malloc", "allocated", "adopted"}))
-      ->capture_default_str();
+      .one_of({"malloc", "allocated", "adopted"})
+      .show_default();
   app.add_option("--set", settings, "a setting of the library, NAME=value; may be given several times");
   app.add_option("--json", options.json, "append one JSON object per line to this file; -: stdout");
   if (!parse_command_line(app, argc, argv, "coalesced_perf --ranks 4 -b 64 -e 64K -f 4 --tensors 100", speaks())) {

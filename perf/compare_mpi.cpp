@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // compare_mpi.openmpi and compare_mpi.mpich: started by that MPI's mpirun, times MPI's collectives and torii's in one
 // process, in alternating blocks, on the same buffers. torii joins through MPI_Allgather.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -29,16 +28,16 @@ struct CompareOptions {
 /// Returns false for --help and --version, which rank 0 has printed.
 bool parse(int argc, char** argv, bool speaks, CompareOptions& options) {
   std::string collectives = "allreduce", sizes = "8,1K,8K,64K,512K,4M,32M", timings = "isolated,loop";
-  CLI::App app("Times MPI's collectives and torii's side by side (f32, sum).");
+  const CommandLine app("Times MPI's collectives and torii's side by side (f32, sum).");
   app.add_option("--collective", collectives,
                  "a list of allreduce broadcast reduce barrier all_gather reduce_scatter alltoall scatter gather scan "
                  "exscan")
-      ->capture_default_str();
-  app.add_option("--sizes", sizes, "a list of sizes with K, M or G (1024)")->capture_default_str();
-  app.add_option("--timing", timings, "a list of isolated and loop")->capture_default_str();
+      .show_default();
+  app.add_option("--sizes", sizes, "a list of sizes with K, M or G (1024)").show_default();
+  app.add_option("--timing", timings, "a list of isolated and loop").show_default();
   app.add_option("--block-ms", options.block_ms, "time of one of the 5 blocks of each way")
-      ->check(CLI::Range(0.1, 1e4))
-      ->capture_default_str();
+      .range(0.1, 1e4)
+      .show_default();
   app.add_option("--json", options.json, "append one JSON object per line to this file");
   app.add_option("--setting", options.setting, "what to call MPI's setting in the JSON");
   app.add_option("--command", options.command, "the command line to note in the JSON");

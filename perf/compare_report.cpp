@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -189,8 +188,8 @@ int report(int argc, char** argv) {
   std::vector<std::string> inputs;
   std::string svg, ratios, markdown;
   bool wants_lost = false;
-  CLI::App app("Best MPI setting per size beside torii, from the JSON lines of compare_mpi.");
-  app.add_option("inputs", inputs, "JSON lines of compare_mpi; of several runs, medians count")->required();
+  const CommandLine app("Best MPI setting per size beside torii, from the JSON lines of compare_mpi.");
+  app.add_option("inputs", inputs, "JSON lines of compare_mpi; of several runs, medians count").required();
   app.add_option("--svg", svg, "draw times into this file");
   app.add_option("--ratios", ratios, "draw times over the limit's into this file");
   app.add_option("--markdown", markdown, "print this collective's isolated calls as a table in Markdown, nothing else");

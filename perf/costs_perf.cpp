@@ -5,7 +5,6 @@
 
 #include <sys/resource.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -235,11 +234,11 @@ class Costs {
 
 bool parse(int argc, char** argv, CostsOptions& options) {
   std::vector<std::string> settings;
-  CLI::App app("Measures what a job pays beside its calls: joining, teams, first calls, memory, waiting.");
-  app.add_option("--ranks", options.ranks, "start so many ranks here")->check(CLI::Range(1, 1024));
+  const CommandLine app("Measures what a job pays beside its calls: joining, teams, first calls, memory, waiting.");
+  app.add_option("--ranks", options.ranks, "start so many ranks here").range(1, 1024);
   app.add_option("-n,--repeats", options.repeats, "teams and first calls of which the median is taken")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+      .range(1, 1000)
+      .show_default();
   app.add_option("--set", settings, "a setting of the library, NAME=value; may be given several times");
   app.add_option("--json", options.json, "append one JSON object per line to this file; -: stdout");
   if (!parse_command_line(app, argc, argv, "costs_perf --ranks 2", speaks())) return false;

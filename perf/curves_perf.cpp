@@ -3,7 +3,6 @@
 // blocks of one process group. curves_report draws what it writes.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <deque>
 #include <memory>
@@ -55,22 +54,17 @@ void read_values(const Raw& raw, CurveOptions& options) {
 
 bool parse(int argc, char** argv, CurveOptions& options) {
   Raw raw;
-  CLI::App app("Times allreduce (f32, sum) by several algorithms and numbers of engines, block by block in turn.");
-  app.add_option("--ranks", options.ranks, "start so many ranks on this machine")->check(CLI::Range(1, 1024));
-  app.add_option("--topology", options.topology, "node, torus:2x2x2, mesh:8x8")->capture_default_str();
-  app.add_option("--algorithms", raw.algorithms, "a list of algorithms")->capture_default_str();
-  app.add_option("--engines", raw.engines, "a list of numbers of engines")->capture_default_str();
+  const CommandLine app(
+      "Times allreduce (f32, sum) by several algorithms and numbers of engines, block by block in turn.");
+  app.add_option("--ranks", options.ranks, "start so many ranks on this machine").range(1, 1024);
+  app.add_option("--topology", options.topology, "node, torus:2x2x2, mesh:8x8").show_default();
+  app.add_option("--algorithms", raw.algorithms, "a list of algorithms").show_default();
+  app.add_option("--engines", raw.engines, "a list of numbers of engines").show_default();
   options.sizes.add_flags(app);
-  app.add_option("--memory", raw.memory, "malloc or allocated (torii_allocate)")->capture_default_str();
-  app.add_option("--rounds", options.rounds, "blocks of each curve and size, at most")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_option("--block-ms", options.block_ms, "time of a block")
-      ->check(CLI::Range(0.01, 1e4))
-      ->capture_default_str();
-  app.add_option("--budget", options.budget_s, "seconds for the whole run")
-      ->check(CLI::Range(0.1, 1e6))
-      ->capture_default_str();
+  app.add_option("--memory", raw.memory, "malloc or allocated (torii_allocate)").show_default();
+  app.add_option("--rounds", options.rounds, "blocks of each curve and size, at most").range(1, 1000).show_default();
+  app.add_option("--block-ms", options.block_ms, "time of a block").range(0.01, 1e4).show_default();
+  app.add_option("--budget", options.budget_s, "seconds for the whole run").range(0.1, 1e6).show_default();
   app.add_option("--json", options.json, "append one JSON object per line to this file, - for stdout");
   app.add_option("--command", options.command, "the command line to note in the JSON");
   if (!parse_command_line(app, argc, argv, "curves_perf --ranks 8 --topology torus:2x2x2 -e 1M --json curves.json")) {

@@ -2,13 +2,13 @@
 // curves_report: draws the JSON lines of curves_perf, a panel per topology and a line per algorithm and engines.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "perf/common/chart.hpp"
@@ -78,9 +78,9 @@ std::vector<Panel> make_panels(const Curves& curves) {
 
 int report(int argc, char** argv) {
   std::string input, svg;
-  CLI::App app("Draws the JSON lines of curves_perf.");
-  app.add_option("input", input, "JSON lines of curves_perf")->required();
-  app.add_option("--svg", svg, "draw into this file")->required();
+  const CommandLine app("Draws the JSON lines of curves_perf.");
+  app.add_option("input", input, "JSON lines of curves_perf").required();
+  app.add_option("--svg", svg, "draw into this file").required();
   if (!parse_command_line(app, argc, argv, "curves_report --svg curves.svg curves.json")) return kOk;
   const Curves curves = read(input);
   Output(svg).write(draw_chart(curves.title, Scale::microseconds, make_series(curves), make_panels(curves)));

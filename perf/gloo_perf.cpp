@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times Gloo's collectives and torii's in one process per rank, on the same buffers, in alternating rounds.
 // perf/compare_gloo runs it for several numbers of ranks.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -219,18 +218,16 @@ bool parse(int argc, char** argv, GlooOptions& options) {
   std::string collectives = "allreduce,broadcast,reduce,all_gather,reduce_scatter,alltoall,scatter,gather,barrier";
   std::string sizes = "8,1K,8K,64K,512K,4M,16M", timing = "isolated", memory = "malloc";
   std::vector<std::string> settings;
-  CLI::App app("Times Gloo's collectives and torii's side by side (f32, sum).");
-  app.add_option("--ranks", options.ranks, "start so many ranks here")->check(CLI::Range(1, 1024));
-  app.add_option("--collective", collectives, "a list of them")->capture_default_str();
-  app.add_option("--sizes", sizes, "a list of sizes with K, M or G (1024)")->capture_default_str();
-  app.add_option("--timing", timing, "isolated or loop")->check(CLI::IsMember({"isolated", "loop"}));
+  const CommandLine app("Times Gloo's collectives and torii's side by side (f32, sum).");
+  app.add_option("--ranks", options.ranks, "start so many ranks here").range(1, 1024);
+  app.add_option("--collective", collectives, "a list of them").show_default();
+  app.add_option("--sizes", sizes, "a list of sizes with K, M or G (1024)").show_default();
+  app.add_option("--timing", timing, "isolated or loop").one_of({"isolated", "loop"});
   app.add_option("--memory", memory, "malloc, allocated or adopted")
-      ->check(CLI::IsMember({"malloc", "allocated", "adopted"}))
-      ->capture_default_str();
-  app.add_option("--rounds", options.rounds, "rounds of each library")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_option("--block-ms", options.block_ms, "time of a round")->check(CLI::Range(0.1, 1e4))->capture_default_str();
+      .one_of({"malloc", "allocated", "adopted"})
+      .show_default();
+  app.add_option("--rounds", options.rounds, "rounds of each library").range(1, 1000).show_default();
+  app.add_option("--block-ms", options.block_ms, "time of a round").range(0.1, 1e4).show_default();
   app.add_option("--set", settings, "a setting of the library, NAME=value; may be given several times");
   app.add_option("--json", options.json, "append one JSON object per line to this file; -: stdout");
   const std::string version = torii_version() + (", " + Gloo::version());

@@ -4,7 +4,6 @@
 // callgrind counts inside torii_perf_counted() and writes what it has counted after each torii_perf_cell_ends().
 #include <torii/torii.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -242,10 +241,11 @@ std::vector<Cell> cells() {
 int count(int argc, char** argv) {
   int warm_up = 300, calls = 100;
   std::string isa = kIsa;
-  CLI::App app("Calls of two ranks in one thread, for callgrind; perf/instructions runs it and prints what it counts.");
-  app.add_option("-n", calls, "counted calls of each cell")->check(CLI::Range(1, 1000000))->capture_default_str();
-  app.add_option("-w", warm_up, "calls before them")->check(CLI::Range(3, 1000000))->capture_default_str();
-  app.add_option("--isa", isa, "instruction set of the kernels")->capture_default_str();
+  const CommandLine app(
+      "Calls of two ranks in one thread, for callgrind; perf/instructions runs it and prints what it counts.");
+  app.add_option("-n", calls, "counted calls of each cell").range(1, 1000000).show_default();
+  app.add_option("-w", warm_up, "calls before them").range(3, 1000000).show_default();
+  app.add_option("--isa", isa, "instruction set of the kernels").show_default();
   if (!parse_command_line(app, argc, argv, "instructions_perf -n 10")) return kOk;
   // Whatever the environment and the number of CPUs, the same code runs.
   const std::string settings = "TRANSPORT=shared_memory\nWAIT=spin\nTIMEOUT=60\nISA=" + isa;

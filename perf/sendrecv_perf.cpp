@@ -3,7 +3,6 @@
 // and an exchange in which both send at once. Started by mpirun; torii joins through MPI_Allgather.
 #include <mpi.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <climits>
@@ -195,11 +194,9 @@ int compare(const SendRecvOptions& options, const Mpi& mpi) {
 
 bool parse(int argc, char** argv, const Mpi& mpi, SendRecvOptions& options) {
   std::string sizes = "8,64,1K,8K,64K,512K,4M,32M";
-  CLI::App app("Times sends and receives of torii and of MPI in turn, between ranks 0 and 1.");
-  app.add_option("--sizes", sizes, "a list of sizes with K, M or G (1024)")->capture_default_str();
-  app.add_option("--blocks", options.blocks, "blocks of each way; the median is told")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  const CommandLine app("Times sends and receives of torii and of MPI in turn, between ranks 0 and 1.");
+  app.add_option("--sizes", sizes, "a list of sizes with K, M or G (1024)").show_default();
+  app.add_option("--blocks", options.blocks, "blocks of each way; the median is told").range(1, 1000).show_default();
   app.add_option("--setting", options.setting, "what to call MPI's setting");
   app.add_option("--json", options.json, "append one JSON object per line to this file");
   const char* example = "mpirun.openmpi -n 2 sendrecv_perf.openmpi --sizes 8,64K,4M";

@@ -3,7 +3,6 @@
 // the same input, each result checked element by element. Started by mpirun; torii joins through MPI_Allgather.
 #include <mpi.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <climits>
@@ -19,6 +18,7 @@
 #include "perf/common/job.hpp"
 #include "perf/mpi_calls.hpp"
 #include "runtime/base/output.hpp"
+#include "tools/command_line.hpp"
 #ifdef TORII_HAVE_FFTW
 #include <fftw3-mpi.h>
 #endif
@@ -214,19 +214,13 @@ void report(const Part& part, const Shape& shape, const std::vector<Outcome>& ou
 
 /// False when all has been said, as for --help. Throws Failure, on all ranks alike.
 bool read_shape(int argc, char** argv, const Mpi& mpi, Shape& shape) {
-  CLI::App app("Transposes a matrix of f64 by torii, over MPI_Alltoall, and by FFTW where it was found.",
-               "transpose_perf");
+  const tools::CommandLine app(
+      "Transposes a matrix of f64 by torii, over MPI_Alltoall, and by FFTW where it was found.", "transpose_perf");
   app.add_option("--rows", shape.rows, "a multiple of the ranks");
   app.add_option("--columns", shape.columns, "a multiple of the ranks");
-  app.add_option("--calls", shape.calls, "timed calls of each way")->check(CLI::Range(1, 1'000'000));
+  app.add_option("--calls", shape.calls, "timed calls of each way").range(1, 1'000'000);
   app.add_option("--json", shape.json, "append the figures as one line of JSON to this file");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) throw Failure(kBadCommandLine, error.what());
-    if (mpi.rank() == 0) app.exit(error);
-    return false;
-  }
+  if (!app.parse(argc, argv, mpi.rank() == 0)) return false;
   const auto ranks = static_cast<size_t>(mpi.ranks());
   for (const auto& [flag, value] : {std::pair{"--rows", shape.rows}, std::pair{"--columns", shape.columns}}) {
     if (value != 0 && value % ranks == 0) continue;
@@ -270,9 +264,9 @@ int main(int argc, char** argv) {
   Shape shape;
   try {
     if (!read_shape(argc, argv, mpi, shape)) return kOk;
-  } catch (const Failure& failure) {
-    if (mpi.rank() == 0) std::fprintf(stderr, "transpose_perf: %s\n", failure.what());
-    return failure.exit_code();
+  } catch (const std::exception& error) {
+    if (mpi.rank() == 0) std::fprintf(stderr, "transpose_perf: %s\n", error.what());
+    return exit_code_of(error);
   }
   try {
     return run(shape, mpi);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exit codes of programs. Separate from command_line.hpp, whose parser takes seconds to compile.
+// The exit codes of programs.
 #pragma once
 
 #include <cstdio>

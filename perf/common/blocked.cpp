@@ -6,7 +6,6 @@
 #include <time.h>
 #include <torii/torii.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -88,13 +87,11 @@ int block(const Asked& asked) {
 int run_blocked(int argc, char** argv) noexcept {
   return run_program(argv, [&] {
     Asked asked;
-    CLI::App app("The CPU time of ranks that wait in a barrier for one that comes late.");
-    app.add_option("--late", asked.late_s, "seconds by which the last rank comes late")
-        ->required()
-        ->check(CLI::Range(0.01, 1e4));
+    const CommandLine app("The CPU time of ranks that wait in a barrier for one that comes late.");
+    app.add_option("--late", asked.late_s, "seconds by which the last rank comes late").required().range(0.01, 1e4);
     app.add_option("--most", asked.most_percent, "of one CPU, all waiting ranks together: exit code 1 if they use more")
-        ->check(CLI::Range(0.01, 1e5));
-    app.add_option("--ranks", asked.ranks, "start so many ranks on this machine")->check(CLI::Range(1, 1024));
+        .range(0.01, 1e5);
+    app.add_option("--ranks", asked.ranks, "start so many ranks on this machine").range(1, 1024);
     if (!parse_command_line(app, argc, argv, "barrier_perf --ranks 2 --late 5 --most 5", speaks())) return int{kOk};
     start_asked_ranks(asked.ranks, argc, argv);
     return block(asked);

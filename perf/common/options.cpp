@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags of the perf binaries, read with CLI11.
+// Flags of the perf binaries.
 #include "perf/common/options.hpp"
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -38,7 +37,8 @@ constexpr std::array kSettings = {
     Setting{"--timeout", "TIMEOUT", "seconds without progress after which a call fails"},
 };
 
-/// What CLI11 fills; texts are turned into values afterwards, so that every message names the flag and the value.
+/// What the command line fills; texts are turned into values afterwards, so that every message names the flag and the
+/// value.
 struct Raw {
   std::string begin = "8", end = "32M", step, types = "f32", ops = "sum", memory = "malloc", timing = "isolated";
   std::array<std::string, kSettings.size()> settings;
@@ -144,46 +144,43 @@ void read_settings(const Raw& raw, Options& options) {
   options.determinism = asked_setting(options.determinism, "TORII_DETERMINISM", "run");
 }
 
-void add_data_flags(CLI::App& app, Raw& raw, Options& options) {
-  app.add_option("-b", raw.begin, "least size, with K, M or G (1024)")->capture_default_str();
-  app.add_option("-e", raw.end, "greatest size")->capture_default_str();
-  auto* factor = app.add_option("-f", options.factor, "factor from one size to the next")
-                     ->check(CLI::Range(size_t{2}, size_t{1} << 20))
-                     ->capture_default_str();
-  app.add_option("-i", raw.step, "bytes from one size to the next, instead of a factor")->excludes(factor);
-  app.add_option("-d", raw.types, "element types: a list with commas, or all")->capture_default_str();
+void add_data_flags(const CommandLine& app, Raw& raw, Options& options) {
+  app.add_option("-b", raw.begin, "least size, with K, M or G (1024)").show_default();
+  app.add_option("-e", raw.end, "greatest size").show_default();
+  const CommandLine::Option factor = app.add_option("-f", options.factor, "factor from one size to the next")
+                                         .range(size_t{2}, size_t{1} << 20)
+                                         .show_default();
+  app.add_option("-i", raw.step, "bytes from one size to the next, instead of a factor").excludes(factor);
+  app.add_option("-d", raw.types, "element types: a list with commas, or all").show_default();
   if (combines(options.collective)) {
-    app.add_option("-o", raw.ops, "operations: a list with commas, or all")->capture_default_str();
+    app.add_option("-o", raw.ops, "operations: a list with commas, or all").show_default();
   }
   if (has_root(options.collective)) {
-    app.add_option("-r", options.root, "root rank")->check(CLI::NonNegativeNumber)->capture_default_str();
+    app.add_option("-r", options.root, "root rank").not_negative().show_default();
   }
-  app.add_option("-c", raw.check, "check the data, 0 or 1")->check(CLI::Range(0, 1))->capture_default_str();
+  app.add_option("-c", raw.check, "check the data, 0 or 1").range(0, 1).show_default();
   app.add_option("--memory", raw.memory, "malloc, allocated (torii_allocate) or adopted (malloc, then torii_register)")
-      ->capture_default_str();
+      .show_default();
   if (options.collective != TORII_BROADCAST) app.add_flag("--in-place", options.in_place, "input and result are one");
   if (combines(options.collective) && !is_prefix(options.collective)) {
     app.add_option("--leaves", options.leaves,
                    "so many leaves, dealt to the ranks in order; a leaf has the data of a rank")
-        ->check(CLI::Range(size_t{1}, size_t{1} << 20));
+        .range(size_t{1}, size_t{1} << 20);
   }
   if (is_personalised(options.collective)) {
     app.add_flag("--bytes-per-pair", options.bytes_per_pair,
                  "-b, -e and -i are what one rank has for another; the size reported stays that of all blocks");
   }
   app.add_flag("--hash", options.hash, "print the XXH3-64 of the result");
-  app.add_option("--seed", options.seed, "seed of the data")->capture_default_str();
+  app.add_option("--seed", options.seed, "seed of the data").show_default();
 }
 
-void add_common_flags(CLI::App& app, Raw& raw, Options& options) {
+void add_common_flags(const CommandLine& app, Raw& raw, Options& options) {
   app.add_option("-n", options.iterations, "calls in each of the 5 timed blocks (default: as many as fit 20 ms)")
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("-w", options.warm_up, "calls before the first block (at least 3)")
-      ->check(CLI::Range(0, 1000000))
-      ->capture_default_str();
-  app.add_option("--timing", raw.timing, "isolated (a barrier before each call) or loop (back to back)")
-      ->capture_default_str();
-  app.add_option("--ranks", options.ranks, "start so many ranks on this machine")->check(CLI::Range(1, 1024));
+      .range(1, 1000000);
+  app.add_option("-w", options.warm_up, "calls before the first block (at least 3)").range(0, 1000000).show_default();
+  app.add_option("--timing", raw.timing, "isolated (a barrier before each call) or loop (back to back)").show_default();
+  app.add_option("--ranks", options.ranks, "start so many ranks on this machine").range(1, 1024);
   app.add_option("--json", options.json, "write one JSON object per line to this file, - for stdout");
   app.add_option("--csv", options.csv, "write comma-separated values to this file, - for stdout");
   for (size_t i = 0; i < kSettings.size(); ++i) {
@@ -196,10 +193,11 @@ void add_common_flags(CLI::App& app, Raw& raw, Options& options) {
 bool parse_options(torii_collective collective, int argc, char** argv, Options& options) {
   Raw raw;
   options.collective = collective;
-  CLI::App app(std::string("Times torii's ") + name(collective) + " and checks its data." +
-               (collective == TORII_BARRIER ? " With --late SECONDS it counts the CPU time of ranks that wait instead; "
-                                              "--late 1 --help lists the flags of that."
-                                            : ""));
+  const CommandLine app(std::string("Times torii's ") + name(collective) + " and checks its data." +
+                        (collective == TORII_BARRIER
+                             ? " With --late SECONDS it counts the CPU time of ranks that wait instead; "
+                               "--late 1 --help lists the flags of that."
+                             : ""));
   if (collective != TORII_BARRIER) add_data_flags(app, raw, options);
   add_common_flags(app, raw, options);
   const std::string program = argc > 0 ? std::string(argv[0]).substr(std::string(argv[0]).rfind('/') + 1) : "perf";

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame of the perf programs, over CLI11 and nlohmann's JSON.
+// The frame of the perf programs, over nlohmann's JSON.
 #include "perf/common/program.hpp"
 
 #include <torii/torii.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cctype>
 #include <exception>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -19,50 +16,27 @@
 #include "runtime/base/numbers.hpp"
 
 namespace torii::perf {
-namespace {
-
-/// Refuses what CLI11 lets pass: an empty value, mostly a shell variable that is not set, and a number that is none,
-/// which is inside every range.
-void refuse_empty_values(const CLI::App& app) {
-  for (const CLI::Option* option : app.get_options()) {
-    for (std::string value : option->results()) {
-      std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
-      if (value.empty()) throw CLI::ValidationError(option->get_name(), "its value is empty; leave it out or give one");
-      if (value == "nan" || value == "-nan" || value == "+nan") {
-        throw CLI::ValidationError(option->get_name(), value + " is no number");
-      }
-    }
-  }
-}
-
-}  // namespace
-
-bool parse_command_line(CLI::App& app, int argc, char** argv, const std::string& example, const std::string& version,
-                        bool prints) {
-  app.set_version_flag("--version", "torii " + version);
-  app.footer("Example:\n  " + example);
+bool parse_command_line(const CommandLine& app, int argc, char** argv, const std::string& example,
+                        const std::string& version, bool prints) {
+  app.set_version("torii " + version);
+  app.set_examples(example);
   try {
-    app.parse(argc, argv);
-    refuse_empty_values(app);
-  } catch (const CLI::Success& request) {
-    if (prints) app.exit(request);
-    return false;
-  } catch (const CLI::ParseError& error) {
+    return app.parse(argc, argv, prints);
+  } catch (const Error& error) {
     throw Failure(kBadCommandLine, std::string(error.what()) + "; --help lists the flags");
   }
-  return true;
 }
 
-bool parse_command_line(CLI::App& app, int argc, char** argv, const std::string& example, bool prints) {
+bool parse_command_line(const CommandLine& app, int argc, char** argv, const std::string& example, bool prints) {
   return parse_command_line(app, argc, argv, example, torii_version(), prints);
 }
 
-void SizeRange::add_flags(CLI::App& app) {
-  app.add_option("-b", begin_, "least size, with K, M or G (1024)")->capture_default_str();
-  app.add_option("-e", end_, "greatest size")->capture_default_str();
+void SizeRange::add_flags(const CommandLine& app) {
+  app.add_option("-b", begin_, "least size, with K, M or G (1024)").show_default();
+  app.add_option("-e", end_, "greatest size").show_default();
   app.add_option("-f", factor_, "factor from one size to the next")
-      ->check(CLI::Range(std::size_t{2}, std::size_t{1} << 20))
-      ->capture_default_str();
+      .range(std::size_t{2}, std::size_t{1} << 20)
+      .show_default();
 }
 
 void SizeRange::read(std::size_t most_bytes) {

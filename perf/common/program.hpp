@@ -11,25 +11,24 @@
 #include <vector>
 
 #include "runtime/base/output.hpp"
-
-namespace CLI {
-class App;
-}
+#include "tools/command_line.hpp"
 
 namespace torii::perf {
 
+using tools::CommandLine;
+
 /// Adds --version and the example that --help ends with, and parses. Returns false after --help and --version, which
 /// are printed where `prints` is true. Throws Failure(kBadCommandLine).
-bool parse_command_line(CLI::App& app, int argc, char** argv, const std::string& example, bool prints = true);
+bool parse_command_line(const CommandLine& app, int argc, char** argv, const std::string& example, bool prints = true);
 /// The same with what --version says after `torii`.
-bool parse_command_line(CLI::App& app, int argc, char** argv, const std::string& example, const std::string& version,
-                        bool prints);
+bool parse_command_line(const CommandLine& app, int argc, char** argv, const std::string& example,
+                        const std::string& version, bool prints);
 
 /// -b, -e and -f: sizes from one to another by a factor.
 class SizeRange {
  public:
   SizeRange(std::string begin, std::string end) : begin_(std::move(begin)), end_(std::move(end)) {}
-  void add_flags(CLI::App& app);
+  void add_flags(const CommandLine& app);
   /// Reads the texts; throws Failure(kBadCommandLine) unless begin <= end <= most_bytes.
   void read(std::size_t most_bytes = std::size_t{1} << 32);
   /// All sizes of at most the end.

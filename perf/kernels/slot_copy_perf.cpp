@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -55,21 +54,16 @@ std::array<int, 2> two_cpus() {
 
 bool parse(int argc, char** argv, BoundOptions& options) {
   std::string slot = "32K", non_temporal, moves = "slots,mapped";
-  CLI::App app(
+  const CommandLine app(
       "Times a vector each way between two pinned threads: copied through slots, or folded from mapped memory.");
   options.sizes.add_flags(app);
-  app.add_option("--move", moves, "slots, mapped or both")->capture_default_str();
-  app.add_option("--slot", slot, "bytes of a slot, and of a piece folded at once; a multiple of 64")
-      ->capture_default_str();
-  app.add_option("--slots", options.slots, "slots in each direction")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  app.add_option("--move", moves, "slots, mapped or both").show_default();
+  app.add_option("--slot", slot, "bytes of a slot, and of a piece folded at once; a multiple of 64").show_default();
+  app.add_option("--slots", options.slots, "slots in each direction").range(1, 1024).show_default();
   app.add_option("--non-temporal", non_temporal,
                  "store into the other side's memory past the caches from this size on (default: never)");
-  app.add_option("--rounds", options.rounds, "blocks of each move")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--block-ms", options.block_ms, "time of a block")
-      ->check(CLI::Range(0.01, 1e4))
-      ->capture_default_str();
+  app.add_option("--rounds", options.rounds, "blocks of each move").range(1, 1000).show_default();
+  app.add_option("--block-ms", options.block_ms, "time of a block").range(0.01, 1e4).show_default();
   app.add_option("--json", options.json, "write one JSON object per line to this file, - for stdout");
   if (!parse_command_line(app, argc, argv, "slot_copy_perf -b 8K -e 32M --slot 32K --slots 8")) return false;
   options.sizes.read();

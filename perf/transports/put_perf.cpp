@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 #include <torii/torii.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -79,25 +78,26 @@ Settings load_settings(const std::string& engines, const std::string& provider, 
 bool parse(int argc, char** argv, PutOptions& options) {
   const bool is_latency = options.kind == PutKind::latency;
   std::string engines, provider, transport(kLibraries[0].name);
-  CLI::App app(std::string(is_latency ? "Times a put with its signal there and back between two ranks, half of it, in "
-                                        "turn with the bare interface below."
-                                      : "Times windows of puts with signals between two ranks, in turn with the bare "
-                                        "interface below.") +
-               " TORII_WAIT=sleep opens torii's engines with a descriptor to sleep on also where every rank has a CPU; "
-               "the bare loop has none. Starts its two ranks itself unless a launcher has.");
+  const CommandLine app(
+      std::string(is_latency ? "Times a put with its signal there and back between two ranks, half of it, in "
+                               "turn with the bare interface below."
+                             : "Times windows of puts with signals between two ranks, in turn with the bare "
+                               "interface below.") +
+      " TORII_WAIT=sleep opens torii's engines with a descriptor to sleep on also where every rank has a CPU; "
+      "the bare loop has none. Starts its two ranks itself unless a launcher has.");
   options.sizes.add_flags(app);
   app.add_option("-n", options.iterations,
                  is_latency ? "round trips in a block (default: as many as fit 20 ms)"
                             : "windows in a block (default: as many as fit 20 ms)")
-      ->check(CLI::Range(1, 1000000));
+      .range(1, 1000000);
   app.add_option("-w", options.warm_up, "round trips or windows before the first block (at least 3)")
-      ->check(CLI::Range(0, 1000000))
-      ->capture_default_str();
+      .range(0, 1000000)
+      .show_default();
   app.add_option("--rounds", options.rounds, "blocks of torii and of the bare loop, in turn")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+      .range(1, 1000)
+      .show_default();
   app.add_option("--engines", engines, "engines of the transport, and ends of the bare loop, 1..16 (default: 1)");
-  app.add_option("--transport", transport, "libfabric or ucx, where this build has them")->capture_default_str();
+  app.add_option("--transport", transport, "libfabric or ucx, where this build has them").show_default();
   app.add_option("--provider", provider,
                  "what libfabric runs over, as fi_info names it, or UCX, as UCX_TLS with ';' between (default: auto)");
   app.add_option("--json", options.json, "write one JSON object per line to this file, - for stdout");

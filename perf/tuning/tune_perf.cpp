@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -53,7 +52,7 @@ std::string joined(std::span<const std::string_view> words) {
   return text;
 }
 
-/// Filled by CLI11.
+/// Filled by the command line.
 struct Raw {
   std::string algorithms = joined(all_algorithms());
   std::string cells, rivals = "tunings", other, timing = name(Timing::isolated);
@@ -95,33 +94,31 @@ void read_lists(const Raw& raw, TuneOptions& options) {
   }
 }
 
-void add_numbers(CLI::App& app, TuneOptions& options) {
-  app.add_option("--ranks", options.ranks, "start so many ranks on this machine")->check(CLI::Range(1, 1024));
+void add_numbers(const CommandLine& app, TuneOptions& options) {
+  app.add_option("--ranks", options.ranks, "start so many ranks on this machine").range(1, 1024);
   app.add_option("--rounds", options.rounds, "rounds over the candidates of a size, at most")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+      .range(1, 1000)
+      .show_default();
   app.add_option("--block-ms", options.block_ms, "time of one candidate's block in a round")
-      ->check(CLI::Range(0.01, 1e4))
-      ->capture_default_str();
-  app.add_option("--budget", options.budget_s, "seconds for the whole run")
-      ->check(CLI::Range(0.01, 1e6))
-      ->capture_default_str();
+      .range(0.01, 1e4)
+      .show_default();
+  app.add_option("--budget", options.budget_s, "seconds for the whole run").range(0.01, 1e6).show_default();
 }
 
 bool parse(int argc, char** argv, TuneOptions& options) {
   Raw raw;
-  CLI::App app(
+  const CommandLine app(
       "Times the choice of the tune table in force beside others (f32, sum, root 0, topology node). torii-info tune\n"
       "runs it for several numbers of ranks and makes a table or a verdict of the figures.");
   add_numbers(app, options);
-  app.add_option("--cells", raw.cells, "what is timed: allreduce:64K,alltoall:256,barrier")->required();
-  app.add_option("--algorithms", raw.algorithms, "a list of algorithms")->capture_default_str();
+  app.add_option("--cells", raw.cells, "what is timed: allreduce:64K,alltoall:256,barrier").required();
+  app.add_option("--algorithms", raw.algorithms, "a list of algorithms").show_default();
   app.add_option("--rivals", raw.rivals, "tunings (of all algorithms), algorithms (forced ones), or table")
-      ->check(CLI::IsMember({"tunings", "algorithms", "table"}))
-      ->capture_default_str();
+      .one_of({"tunings", "algorithms", "table"})
+      .show_default();
   app.add_option("--timing", raw.timing, "isolated calls, or loop: calls in a row")
-      ->check(CLI::IsMember({name(Timing::isolated), name(Timing::loop)}))
-      ->capture_default_str();
+      .one_of({name(Timing::isolated), name(Timing::loop)})
+      .show_default();
   app.add_option("--other", raw.other, "the tune file of --rivals table");
   app.add_option("--tune-file", options.tune_file, "the table to compare with, instead of TORII_TUNE_FILE's");
   app.add_option("--json", options.json, "append one JSON object per size to this file, - for stdout");

@@ -132,6 +132,7 @@ TEST(LabCommandLine, MistakesAreNamed) {
                         {{"sites", "8", "--", "true"}, "sites '8': write the hosts"},
                         {{"rails", "2", "--delay", "3", "--", "true"}, "--delay is for sites"},
                         {{"tree", "/none", "--rate", "5", "--", "true"}, "--rate is not for tree"},
+                        {{"sites", "2+2", "--window", "-1", "--", "true"}, "--window: -1 is negative"},
                         {{"tree", "/none", "--", "true"}, "/none"},
                         {{"torus", "3x3", "true"}, "'true' is not understood; write -- before the program"},
                         {{"torus", "3x3"}, "no program to start"},
@@ -142,6 +143,7 @@ TEST(LabCommandLine, MistakesAreNamed) {
     const Outcome outcome = run(words);
     EXPECT_EQ(outcome.code, 2) << outcome.output;
     EXPECT_TRUE(holds(outcome.output, one.says)) << outcome.output;
+    EXPECT_TRUE(outcome.output.starts_with("torii-lab: ")) << outcome.output;
   }
 }
 

@@ -48,6 +48,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{{"--json", "", "-e", "8"}, 2, "--json: its value is empty"},
         BadLine{{"--json", "/dev/full", "-e", "8"}, 2, "cannot write '/dev/full': No space left on device"},
         BadLine{{"--csv", "/dev/full", "-e", "8"}, 2, "cannot write '/dev/full': No space left on device"},
+        BadLine{{"--seed", "-1"}, 2, "all_reduce_perf: --seed: -1 is negative; the least is 0; --help lists the flags"},
+        BadLine{{"--seed", "99999999999999999999"}, 2, "is too large; the most is 18446744073709551615"},
         BadLine{{"--ranks", "1025"}, 2, "--ranks: Value 1025 not in range 1 to 1024"},
         BadLine{{"--ranks", "2", "--engines", "17"}, 2, "17"},
         BadLine{{"--ranks", "2", "--algorithm", "quantum"}, 2, "quantum"},

@@ -88,6 +88,7 @@ TEST(ToriiInfo, BadCommandLinesEndWithTwoAndAMessageOfTheirOwn) {
     const Outcome outcome = torii_info(line);
     EXPECT_EQ(outcome.code, 2) << message << ": " << outcome.output;
     EXPECT_TRUE(holds(outcome.output, message)) << message << ": " << outcome.output;
+    EXPECT_TRUE(outcome.output.starts_with("torii-info: ")) << outcome.output;
     messages.insert(outcome.output);
   }
   EXPECT_EQ(messages.size(), lines.size());

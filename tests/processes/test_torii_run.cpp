@@ -81,6 +81,7 @@ TEST(ToriiRun, BadCommandLinesEndWithTwoAndAMessageOfTheirOwn) {
   for (const auto& line : lines) {
     const Outcome outcome = torii_run(line);
     EXPECT_EQ(outcome.code, 2) << outcome.output;
+    EXPECT_TRUE(outcome.output.starts_with("torii-run: ")) << outcome.output;
     messages.insert(outcome.output);
   }
   EXPECT_EQ(messages.size(), lines.size() - 1) << "only the two lines without a program share a message";

@@ -180,6 +180,7 @@ TEST_F(Planted, IncludeLaw) {
     plant(std::string(folder) + "/b.hpp", header(""));
   }
   plant("runtime/base/numbers.hpp", header(""));
+  plant("tools/command_line.hpp", header(""));
   plant("collectives/drawing/draw.hpp", header(""));
   plant("include/torii/torii.hpp", header(""));
   const auto caught = [&](const std::string& path, std::string_view target) {
@@ -200,14 +201,22 @@ TEST_F(Planted, IncludeLaw) {
   caught("perf/a.cpp", "\"transports/ucx/b.hpp\"");
   caught("examples/a.cpp", "\"runtime/base/b.hpp\"");
   caught("plugins/openmpi/coll_torii_state.c", "\"api/context/b.hpp\"");
+  caught("perf/a.cpp", "\"tools/b.hpp\"");
   caught("tools/a.cpp", "\"perf/b.hpp\"");
   expect_clean("runtime/base/a.cpp", head("#include \"reduce_kernels/b.hpp\"\n"));
   expect_clean("api/context/a.cpp", head("#include <torii/torii.hpp>\n\n#include \"collectives/trees/b.hpp\"\n"));
   expect_clean("perf/kernels/a.cpp", head("#include \"reduce_kernels/b.hpp\"\n"));
   expect_clean("perf/transports/a.cpp", head("#include \"transports/ucx/b.hpp\"\n#include \"runtime/base/b.hpp\"\n"));
   expect_clean("perf/a.cpp", head("#include \"runtime/base/numbers.hpp\"\n"));
+  expect_clean("perf/a.cpp", head("#include \"tools/command_line.hpp\"\n"));
   expect_clean("tools/a.cpp", head("#include \"runtime/base/b.hpp\"\n"));
   expect_clean("tests/x/a.cpp", head("#include \"perf/b.hpp\"\n"));
+}
+
+TEST_F(Planted, OneParser) {
+  expect_caught("one_parser", 3, "perf/a.cpp", head("#include <CLI/CLI.hpp>\n"));
+  expect_caught("one_parser", 3, "tools/b.cpp", head("#include <CLI/App.hpp>\n"));
+  expect_clean("tools/command_line.cpp", head("#include <CLI/CLI.hpp>\n"));
 }
 
 TEST_F(Planted, OwnHeaderFirst) {

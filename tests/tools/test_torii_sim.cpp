@@ -265,8 +265,25 @@ TEST(ToriiSim, RefusesBadCommandLines) {
   for (const Bad& one : bad) {
     const Outcome outcome = torii_sim(one.arguments);
     EXPECT_EQ(outcome.code, one.code) << one.reason << ": " << outcome.output;
-    EXPECT_NE(outcome.output.find(one.reason), std::string::npos) << one.reason << ": " << outcome.output;
+    EXPECT_TRUE(outcome.output.starts_with("torii-sim: ") && holds(outcome.output, one.reason)) << outcome.output;
   }
+}
+
+TEST(ToriiSim, RefusesNumbersThatAVariableCannotHold) {
+  const std::pair<std::string, std::string> bad[] = {
+      {"-1", "torii-sim: --seed: -1 is negative; the least is 0\n"},
+      {" -1", "torii-sim: --seed:  -1 is negative; the least is 0\n"},
+      {"18446744073709551616",
+       "torii-sim: --seed: 18446744073709551616 is too large; the most is 18446744073709551615\n"}};
+  for (const auto& [seed, reason] : bad) {
+    const Outcome outcome = torii_sim({"allreduce", "--topology", "torus:2x2", "--seed", seed});
+    EXPECT_EQ(outcome.code, 2) << seed << ": " << outcome.output;
+    EXPECT_TRUE(outcome.output.starts_with(reason)) << outcome.output;
+  }
+  EXPECT_EQ(torii_sim({"allreduce", "--topology", "torus:2x2", "--seed", "18446744073709551615"}).code, 0);
+  const Outcome replay = torii_sim({"faults", "--replay", "-7"});
+  EXPECT_EQ(replay.code, 2) << replay.output;
+  EXPECT_TRUE(replay.output.starts_with("torii-sim: --replay: -7 is negative")) << replay.output;
 }
 
 TEST(ToriiSim, EnginesHaveRates) {

@@ -11,6 +11,7 @@
 
 #include "runtime/base/status.hpp"
 #include "tools/command_line.hpp"
+#include "tools/exit_codes.hpp"
 #include "tools/torii-info/bits.hpp"
 #include "tools/torii-info/doctor.hpp"
 #include "tools/torii-info/measure.hpp"
@@ -42,34 +43,34 @@ constexpr std::array kPlanSettings = {
 };
 constexpr SettingFlag kTuneFile = {"--tune-file", "TUNE_FILE", "tune table to read instead of the built-in one"};
 
-void add_setting(CLI::App& app, const SettingFlag& setting, std::string& overrides) {
+void add_setting(const CommandLine& app, const SettingFlag& setting, std::string& overrides) {
   const auto append = [&overrides, setting](const std::string& value) {
     overrides += std::string(setting.setting) + "=" + value + "\n";
   };
-  app.add_option_function<std::string>(setting.flag, append, setting.help);
+  app.add_option(setting.flag, append, setting.help);
 }
 
-void add_plan(CLI::App& app, PlanQuestion& question, std::string& svg) {
-  CLI::App* plan = app.add_subcommand("plan",
-                                      "what a team would run for a call: the algorithm and why, the plan, "
-                                      "its proof");
-  plan->add_option("collective", question.collective,
-                   "allreduce, broadcast, alltoall and so on; a wrong one lists them")
-      ->required();
-  plan->add_option("--ranks", question.ranks, "number of ranks (default: as the topology says, else 4)");
-  plan->add_option("--bytes", question.bytes, "vector length with K, M or G; of all blocks together (default: 1M)");
-  plan->add_option("--type", question.type, "element type (default: f32)");
-  plan->add_option("--leaves", question.leaves,
-                   "a sum over leaves: their number, or those of each rank, such as 3,0,4 (see bits)");
-  plan->add_option("--root", question.root, "root of broadcast and reduce (default: 0)");
-  plan->add_option("--rank", question.rank, "print the plan of this rank (default: all up to 16, else rank 0)");
-  for (const SettingFlag& setting : kPlanSettings) add_setting(*plan, setting, question.overrides);
-  add_setting(*plan, kTuneFile, question.overrides);
-  plan->add_flag("--several-nodes", question.several_nodes,
-                 "each rank is on a node of its own: without a --topology, on a switch, over sockets");
-  plan->add_flag("--verify", question.verify, "prove the plans of more than 64 ranks too, which may take long");
-  plan->add_option("--svg", svg, "draw the plans of all ranks (at most 256) to this file, - for stdout");
-  plan->footer("Example:\n  torii-info plan allreduce --topology torus:3x3x3 --algorithm trinaryx3 --svg plan.svg");
+CommandLine add_plan(const CommandLine& app, PlanQuestion& question, std::string& svg) {
+  const CommandLine plan = app.add_command("plan",
+                                           "what a team would run for a call: the algorithm and why, the plan, "
+                                           "its proof");
+  plan.add_option("collective", question.collective, "allreduce, broadcast, alltoall and so on; a wrong one lists them")
+      .required();
+  plan.add_option("--ranks", question.ranks, "number of ranks (default: as the topology says, else 4)");
+  plan.add_option("--bytes", question.bytes, "vector length with K, M or G; of all blocks together (default: 1M)");
+  plan.add_option("--type", question.type, "element type (default: f32)");
+  plan.add_option("--leaves", question.leaves,
+                  "a sum over leaves: their number, or those of each rank, such as 3,0,4 (see bits)");
+  plan.add_option("--root", question.root, "root of broadcast and reduce (default: 0)");
+  plan.add_option("--rank", question.rank, "print the plan of this rank (default: all up to 16, else rank 0)");
+  for (const SettingFlag& setting : kPlanSettings) add_setting(plan, setting, question.overrides);
+  add_setting(plan, kTuneFile, question.overrides);
+  plan.add_flag("--several-nodes", question.several_nodes,
+                "each rank is on a node of its own: without a --topology, on a switch, over sockets");
+  plan.add_flag("--verify", question.verify, "prove the plans of more than 64 ranks too, which may take long");
+  plan.add_option("--svg", svg, "draw the plans of all ranks (at most 256) to this file, - for stdout");
+  plan.set_examples("torii-info plan allreduce --topology torus:3x3x3 --algorithm trinaryx3 --svg plan.svg");
+  return plan;
 }
 
 /// The files that `measure` writes; "" for none.
@@ -77,130 +78,130 @@ struct MeasureFiles {
   std::string tree, tune;
 };
 
-CLI::App* add_measure(CLI::App& app, MeasureFiles& files) {
-  CLI::App* measured = app.add_subcommand("measure",
-                                          "on all ranks of a job: latencies and bandwidths between them, as a tree "
-                                          "topology file and a tune file");
-  measured->add_option("--tree", files.tree, "write the tree of links to this file");
-  measured->add_option("--tune", files.tune,
-                       "write what streams between sites carry to this file, behind the rows of TORII_TUNE_FILE or the "
-                       "built-in ones");
-  measured->footer(
-      "Example:\n  torii-info measure --tree net.tree --tune net.json\n"
+CommandLine add_measure(const CommandLine& app, MeasureFiles& files) {
+  const CommandLine measured =
+      app.add_command("measure",
+                      "on all ranks of a job: latencies and bandwidths between them, as a tree "
+                      "topology file and a tune file");
+  measured.add_option("--tree", files.tree, "write the tree of links to this file");
+  measured.add_option("--tune", files.tune,
+                      "write what streams between sites carry to this file, behind the rows of TORII_TUNE_FILE or the "
+                      "built-in ones");
+  measured.set_examples(
+      "torii-info measure --tree net.tree --tune net.json\n"
       "Start it as any program of the job: torii-run -n 4 -- torii-info measure ...");
   return measured;
 }
 
-CLI::App* add_tune(CLI::App& app, TuneRequest& request) {
-  CLI::App* tune = app.add_subcommand("tune",
-                                      "print the tune table, check how far it is from the best on this machine "
-                                      "(--check), or make one for this machine (-o)");
-  tune->add_flag("--check", request.check,
-                 "print the time of what auto selects over that of the best forced algorithm, for every cell; exit "
-                 "code 1 if the median is above 1.03 or the worst above 1.15");
-  tune->add_option("-o,--output", request.output,
-                   "search for faster rows, compare them with the built-in table, and write a tune file, - for stdout");
-  tune->add_option(kTuneFile.flag, request.tune_file, "table to print or to check instead of the one in force");
-  tune->add_option("--minutes", request.minutes, "time for all; cells that do not fit are left out (exit code 4)")
-      ->check(CLI::Range(0.001, 10000.0))
-      ->capture_default_str();
-  tune->add_option("--ranks", request.ranks, "list of numbers of ranks (default: 2, 4, 8 ... up to the CPUs)");
-  tune->add_flag("--oversubscribe", request.oversubscribe, "allow more ranks than CPUs");
-  tune->add_option("--collectives", request.collectives, "list of collectives")->capture_default_str();
-  tune->add_option("--algorithms", request.algorithms, "list of algorithms (default: all)");
-  tune->add_option("-b", request.least, "least size, with K, M or G (1024)")->capture_default_str();
-  tune->add_option("-e", request.most, "greatest size")->capture_default_str();
-  tune->add_option("-f", request.factor, "factor from one size to the next")
-      ->check(CLI::Range(2, 1 << 20))
-      ->capture_default_str();
-  tune->add_option("--passes", request.passes, "passes of --check over all cells; regret is the median (default: 3)")
-      ->check(CLI::Range(1, 99));
-  tune->add_option("--rounds", request.rounds, "rounds in which candidates of a cell take turns, at most")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  tune->add_option("--block-ms", request.block_ms, "time of one candidate in a round")
-      ->check(CLI::Range(0.01, 1e4))
-      ->capture_default_str();
-  tune->add_option("--raw", request.raw, "write every figure as JSON lines to this file");
-  tune->footer(
-      "Example:\n  torii-info tune --minutes 5 -o tune.json\n  TORII_TUNE_FILE=tune.json torii-info tune --check\n"
+CommandLine add_tune(const CommandLine& app, TuneRequest& request) {
+  const CommandLine tune = app.add_command("tune",
+                                           "print the tune table, check how far it is from the best on this machine "
+                                           "(--check), or make one for this machine (-o)");
+  tune.add_flag("--check", request.check,
+                "print the time of what auto selects over that of the best forced algorithm, for every cell; exit "
+                "code 1 if the median is above 1.03 or the worst above 1.15");
+  tune.add_option("-o,--output", request.output,
+                  "search for faster rows, compare them with the built-in table, and write a tune file, - for stdout");
+  tune.add_option(kTuneFile.flag, request.tune_file, "table to print or to check instead of the one in force");
+  tune.add_option("--minutes", request.minutes, "time for all; cells that do not fit are left out (exit code 4)")
+      .range(0.001, 10000.0)
+      .show_default();
+  tune.add_option("--ranks", request.ranks, "list of numbers of ranks (default: 2, 4, 8 ... up to the CPUs)");
+  tune.add_flag("--oversubscribe", request.oversubscribe, "allow more ranks than CPUs");
+  tune.add_option("--collectives", request.collectives, "list of collectives").show_default();
+  tune.add_option("--algorithms", request.algorithms, "list of algorithms (default: all)");
+  tune.add_option("-b", request.least, "least size, with K, M or G (1024)").show_default();
+  tune.add_option("-e", request.most, "greatest size").show_default();
+  tune.add_option("-f", request.factor, "factor from one size to the next").range(2, 1 << 20).show_default();
+  tune.add_option("--passes", request.passes, "passes of --check over all cells; regret is the median (default: 3)")
+      .range(1, 99);
+  tune.add_option("--rounds", request.rounds, "rounds in which candidates of a cell take turns, at most")
+      .range(1, 1000)
+      .show_default();
+  tune.add_option("--block-ms", request.block_ms, "time of one candidate in a round").range(0.01, 1e4).show_default();
+  tune.add_option("--raw", request.raw, "write every figure as JSON lines to this file");
+  tune.set_examples(
+      "torii-info tune --minutes 5 -o tune.json\n  TORII_TUNE_FILE=tune.json torii-info tune --check\n"
       "Exit codes: 0 done, 1 --check found regret above a limit, 2 bad command line or file, 3 not possible here, 4 "
       "time was\nover: what was measured is printed and written");
   return tune;
 }
 
 /// The table, or what was measured. Flags about measuring mean nothing to the table.
-Report tune(const CLI::App& command, TuneRequest& request) {
+Report tune(const CommandLine& command, TuneRequest& request) {
   if (request.check || !request.output.empty()) return measure_tune(request);
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->count() == 0 || option->get_name() == kTuneFile.flag) continue;
-    throw Error(Status::invalid_argument, option->get_name() + " is for --check and -o FILE; torii-info tune --help");
+  for (const std::string& option : command.given()) {
+    if (option == kTuneFile.flag) continue;
+    throw Error(Status::invalid_argument, option + " is for --check and -o FILE; torii-info tune --help");
   }
   return print_table(request.tune_file.empty() ? "" : std::string(kTuneFile.setting) + "=" + request.tune_file + "\n");
 }
 
-CLI::App* add_phases(CLI::App& app, PhasesQuestion& moved) {
-  CLI::App* least = app.add_subcommand("phases", "how few phases of communication a redistribution of items can take");
-  least->add_option("--ranks", moved.ranks, "number of ranks (default: 4)");
-  least->add_option("--of", moved.of,
-                    "alltoall, transpose:ROWSxCOLUMNS, rotate:ITEMS+SHIFT, shuffle:ITEMS+SEED (default: alltoall)");
-  least->footer("Example:\n  torii-info phases --ranks 100 --of transpose:1000x60");
+CommandLine add_phases(const CommandLine& app, PhasesQuestion& moved) {
+  const CommandLine least =
+      app.add_command("phases", "how few phases of communication a redistribution of items can take");
+  least.add_option("--ranks", moved.ranks, "number of ranks (default: 4)");
+  least.add_option("--of", moved.of,
+                   "alltoall, transpose:ROWSxCOLUMNS, rotate:ITEMS+SHIFT, shuffle:ITEMS+SEED (default: alltoall)");
+  least.set_examples("torii-info phases --ranks 100 --of transpose:1000x60");
   return least;
 }
 
-CLI::App* add_bits(CLI::App& app, BitsQuestion& question) {
-  CLI::App* bits = app.add_subcommand("bits",
-                                      "the expression of a sum over leaves, which is the same at any number of ranks, "
-                                      "and which rank computes which part");
-  bits->add_option("--leaves", question.leaves,
-                   "their number, dealt evenly in order, or the number of each rank's leaves, such as 3,0,4");
-  bits->add_option("--ranks", question.ranks, "number of ranks (default: as --leaves lists, else 4)");
-  bits->footer("Example:\n  torii-info bits --leaves 3,3");
+CommandLine add_bits(const CommandLine& app, BitsQuestion& question) {
+  const CommandLine bits =
+      app.add_command("bits",
+                      "the expression of a sum over leaves, which is the same at any number of ranks, "
+                      "and which rank computes which part");
+  bits.add_option("--leaves", question.leaves,
+                  "their number, dealt evenly in order, or the number of each rank's leaves, such as 3,0,4");
+  bits.add_option("--ranks", question.ranks, "number of ranks (default: as --leaves lists, else 4)");
+  bits.set_examples("torii-info bits --leaves 3,3");
   return bits;
 }
 
 int run(int argc, char** argv) {
-  CLI::App app(
+  const CommandLine app(
       "Says what this build of torii and this machine can do. Without a command: version, transports, kernels,\n"
-      "CPUs and settings.");
-  describe(app, "torii-info", torii_version(), "torii-info --json -");
+      "CPUs and settings.",
+      "torii-info");
+  app.set_version(std::string("torii-info ") + torii_version());
+  app.set_examples("torii-info --json -");
   std::string json;
   std::string svg;
   PlanQuestion question;
   TuneRequest tuning;
   int doctor_ranks = 0;
   app.add_option("--json", json, "write the same as one line of JSON to this file, - for stdout (any command)");
-  app.require_subcommand(0, 1);
-  app.fallthrough();
-  add_plan(app, question, svg);
-  const CLI::App* tuned = add_tune(app, tuning);
-  CLI::App* check = app.add_subcommand("doctor", "what this machine and container allow, and how to lift a limit");
-  check->add_option("--ranks", doctor_ranks, "ranks of the job (default: one per CPU that may be used)")
-      ->check(CLI::Range(1, 65536));
-  check->footer("Example:\n  torii-info doctor --ranks 8");
+  app.require_commands(0, 1);
+  app.share_flags();
+  const CommandLine planned = add_plan(app, question, svg);
+  const CommandLine tuned = add_tune(app, tuning);
+  const CommandLine check = app.add_command("doctor", "what this machine and container allow, and how to lift a limit");
+  check.add_option("--ranks", doctor_ranks, "ranks of the job (default: one per CPU that may be used)").range(1, 65536);
+  check.set_examples("torii-info doctor --ranks 8");
   MeasureFiles files;
-  const CLI::App* measured = add_measure(app, files);
+  const CommandLine measured = add_measure(app, files);
   PhasesQuestion moved;
-  const CLI::App* least = add_phases(app, moved);
+  const CommandLine least = add_phases(app, moved);
   BitsQuestion summed;
-  const CLI::App* bits_of = add_bits(app, summed);
+  const CommandLine bits_of = add_bits(app, summed);
   if (const auto code = parse(app, argc, argv)) return *code;
 
   question.svg = !svg.empty();
   Report report;
-  if (app.got_subcommand("plan")) {
+  if (planned.is_called()) {
     report = report_plan(answer(question));
-  } else if (app.got_subcommand(tuned)) {
+  } else if (tuned.is_called()) {
     tuning.json = json;
     for (int i = 0; i < argc; ++i) tuning.command += (i == 0 ? "torii-info" : " " + std::string(argv[i]));
-    report = tune(*tuned, tuning);
-  } else if (app.got_subcommand(check)) {
+    report = tune(tuned, tuning);
+  } else if (check.is_called()) {
     report = doctor(doctor_ranks);
-  } else if (app.got_subcommand(measured)) {
+  } else if (measured.is_called()) {
     report = measure(files.tree, files.tune);
-  } else if (app.got_subcommand(least)) {
+  } else if (least.is_called()) {
     report = phases(moved);
-  } else if (app.got_subcommand(bits_of)) {
+  } else if (bits_of.is_called()) {
     report = bits(summed);
   } else {
     report = overview();

@@ -15,6 +15,7 @@
 #include "runtime/base/output.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/command_line.hpp"
+#include "tools/exit_codes.hpp"
 #include "tools/rank_job.hpp"
 #include "tools/torii-lab/cage.hpp"
 #include "tools/torii-lab/job.hpp"
@@ -88,9 +89,9 @@ int enter_and_run(int count, char** words) {
   return kNotPossible;
 }
 
-void add_job_options(CLI::App& app, Options& options) {
+void add_job_options(const CommandLine& app, Options& options) {
   app.add_option("--timeout", options.job.timeout_s, "end the job after this many seconds, with code 4")
-      ->check(CLI::Range(0.001, 1e9));
+      .range(0.001, 1e9);
   app.add_option("--json", options.json, "write the load of every link to this file; - for stdout");
   app.add_option("--svg", options.svg, "draw the loads into this file; - for stdout");
   app.add_option("--plan", options.plan,
@@ -107,38 +108,37 @@ std::string own_program() {
   return path;
 }
 
-void add_options(CLI::App& app, Options& options) {
+void add_options(const CommandLine& app, Options& options) {
   app.add_option("network", options.kind, "torus, mesh, rails, sites or tree")
-      ->required()
-      ->check(CLI::IsMember({"torus", "mesh", "rails", "sites", "tree"}));
+      .required()
+      .one_of({"torus", "mesh", "rails", "sites", "tree"});
   app.add_option("size", options.size,
                  "extents such as 3x3 or 4x4x2m, the number of rails, the hosts of each site such as 8+8, or a tree "
                  "topology file, which has the rates")
-      ->required();
+      .required();
   app.add_option("--rate", options.rate_mbit,
                  "of each link in each direction, in 10^6 bits per second; of a site's hosts 1000 unless given")
-      ->check(CLI::Range(kRateLeastMbit, kRateMostMbit))
-      ->capture_default_str();
+      .range(kRateLeastMbit, kRateMostMbit)
+      .show_default();
   constexpr double kDelayMostMs = 1000;
   app.add_option("--delay", options.sites.delay_ms, "sites: ms from one to another, one way")
-      ->check(CLI::Range(0.0, kDelayMostMs))
-      ->capture_default_str();
+      .range(0.0, kDelayMostMs)
+      .show_default();
   app.add_option("--capacity", options.sites.capacity_mbit,
                  "sites: of each long line in each direction, in 10^6 bits per second")
-      ->check(CLI::Range(kRateLeastMbit, kRateMostMbit))
-      ->capture_default_str();
+      .range(kRateLeastMbit, kRateMostMbit)
+      .show_default();
   app.add_option("--window", options.sites.window_bytes,
                  "sites: TCP's receive window in bytes, as in 64K; the system's unless given")
-      ->transform(CLI::AsSizeValue(false));
+      .bytes();
   app.add_option("--link", options.links, "another rate for one directed link: NODE:DEVICE=MBIT; may be repeated")
-      ->take_all()
-      ->allow_extra_args(false);
+      .repeated();
   add_job_options(app, options);
-  app.prefix_command();
+  app.take_program();
 }
 
 /// Checks that the options fit together, and reads the program's command line. Throws Error{invalid_argument}.
-void read_rest(const CLI::App& app, Options& options) {
+void read_rest(const CommandLine& app, Options& options) {
   const auto refuse = [](const std::string& why) { throw Error(Status::invalid_argument, why); };
   if (app.count("--rate") > 0) options.sites.rate_mbit = options.rate_mbit;
   for (const std::string only : {"--delay", "--capacity", "--window"}) {
@@ -160,15 +160,16 @@ void read_rest(const CLI::App& app, Options& options) {
 int run_laboratory(int argc, char** argv) {
   keep_standard_streams();
   if (argc > 1 && std::string_view(argv[1]) == "enter") return enter_and_run(argc - 2, argv + 2);
-  CLI::App app(
+  const CommandLine app(
       "torii-lab torus|mesh XxYxZ [options] -- program [args]\n"
       "torii-lab rails K [options] -- program [args]\n"
       "torii-lab sites 8+8 [options] -- program [args]\n"
       "torii-lab tree FILE [options] -- program [args]\n"
       "Makes a network of rate-limited links between namespaces of this machine, runs one rank of the program on each\n"
-      "node, and counts what every link carries. Needs root. Nothing of it is left afterwards.");
-  describe(app, "torii-lab", TORII_VERSION,
-           "torii-lab torus 3x3 --rate 50 --svg loads.svg -- all_reduce_perf -b 4M -e 4M");
+      "node, and counts what every link carries. Needs root. Nothing of it is left afterwards.",
+      "torii-lab");
+  app.set_version("torii-lab " TORII_VERSION);
+  app.set_examples("torii-lab torus 3x3 --rate 50 --svg loads.svg -- all_reduce_perf -b 4M -e 4M");
   Options options;
   add_options(app, options);
   if (const auto code = parse(app, argc, argv)) return *code;

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/orders/exchange_lists.hpp"
@@ -16,6 +17,7 @@
 #include "runtime/base/status.hpp"
 #include "runtime/topology/network_model.hpp"
 #include "runtime/topology/routing.hpp"
+#include "tools/exit_codes.hpp"
 #include "tools/torii-sim/calls.hpp"
 #include "tools/torii-sim/clock.hpp"
 #include "tools/torii-sim/curves.hpp"
@@ -155,10 +157,9 @@ int run_alltoall(const SimOptions& options, const AlltoallFlags& flags, RowWrite
 
 }  // namespace
 
-std::function<int(RowWriter&)> add_alltoall(CLI::App& command, const SimOptions& options) {
+std::function<int(RowWriter&)> add_alltoall(const CommandLine& command, const SimOptions& options) {
   const auto flags = std::make_shared<AlltoallFlags>();
-  command.add_flag_callback(
-      "--no-ties", [flags] { flags->ties = false; }, "the network takes messages half-way round along + only");
+  command.add_off_flag("--no-ties", flags->ties, "the network takes messages half-way round along + only");
   return [flags, &options](RowWriter& rows) { return run_alltoall(options, *flags, rows); };
 }
 

@@ -12,6 +12,6 @@ namespace torii::tools {
 
 /// Adds the flags of this command. The returned function runs it and gives the program's exit code; it throws
 /// Error{invalid_argument} for senseless input, {unsupported} for an order that the topology does not have.
-std::function<int(RowWriter&)> add_alltoall(CLI::App& command, const SimOptions& options);
+std::function<int(RowWriter&)> add_alltoall(const CommandLine& command, const SimOptions& options);
 
 }  // namespace torii::tools

@@ -6,10 +6,12 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "runtime/base/status.hpp"
 #include "runtime/plan/operation.hpp"
 #include "tools/command_line.hpp"
+#include "tools/exit_codes.hpp"
 #include "tools/torii-sim/alltoall.hpp"
 #include "tools/torii-sim/calls.hpp"
 #include "tools/torii-sim/faults/command.hpp"
@@ -20,11 +22,11 @@
 namespace torii::tools {
 namespace {
 
-void add_options(CLI::App& app, SimOptions& o) {
+void add_options(const CommandLine& app, SimOptions& o) {
   app.add_option("--topology", o.topology,
                  "torus:4x4x4, mesh:8x8, torus:4x4x2m, torus:4x4,ties, tree:FILE, node: one switch, or "
                  "hwloc:DESCRIPTION: a rank on each core, as in \"hwloc:pack:2 l3:12 core:8\"")
-      ->required();
+      .required();
   app.add_option("--ranks", o.ranks, "ranks of --topology node");
   app.add_option("--algorithm", o.algorithm, "of the catalogue, several with commas (default: auto)");
   app.add_option("--bytes", o.bytes, "vector length with K, M or G; of all blocks together (default: 1M)");
@@ -40,7 +42,7 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_option("--engine-rates", o.engine_rates,
                  "puts go by the engines that the runtime chooses; each engine's rate in link bandwidths, with commas, "
                  "as 1,1,1,0.1 (default: a free engine takes the next put)")
-      ->delimiter(',');
+      .delimiter(',');
   app.add_option("--slots", o.slots, "slots of every stream (default: 16 or 64, as the network needs)");
   app.add_option("--window", o.window, "segments of one lane in flight (default: 4)");
   app.add_option("--sharing", o.sharing,
@@ -50,8 +52,7 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_option("--overhead", o.overhead_us, "us that an engine takes per put beside the bytes (default: 0.2)");
   app.add_option("--bandwidth", o.bandwidth_GBps, "GB/s of one directed link (default: 5)");
   app.add_flag("--ports", o.ports, "a node sends over one link at a time, and receives over one");
-  app.add_flag_callback(
-      "--no-overlap", [&o] { o.overlap = false; }, "nothing goes down a tree before all has gone up");
+  app.add_off_flag("--no-overlap", o.overlap, "nothing goes down a tree before all has gone up");
   app.add_option("--reduce", o.reduce_GBps, "GB/s of operands that one rank folds (default: folding takes no time)");
   app.add_option("--skew", o.skew_us, "us within which ranks start (default: 0)");
   app.add_option("--jitter", o.jitter_us, "us that a put may take longer (default: 0)");
@@ -61,7 +62,7 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_flag("--common-root", o.common_root,
                "trinaryx3: the trees of an allreduce hang from rank 0, as in its paper");
   app.add_option("--radix", o.radix, "floyd: base of the digits by which blocks travel (default: its model's)")
-      ->check(CLI::Range(2, 65536));
+      .range(2, 65536);
   app.add_flag("--every-segment", o.every_segment, "run long pipelines to the end instead of extending a steady state");
   app.add_option("--scan", o.scan,
                  "go through shapes=2..12x2..12, ranks=2..64, engines=1..8 or bytes=1K..1M (each four times the one "
@@ -78,10 +79,10 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_option("--split", o.split,
                  "GB/s of folding, several with commas: a reduce, a broadcast and an allreduce, split into "
                  "communication, overlap and folding")
-      ->delimiter(',');
+      .delimiter(',');
 }
 
-void add_outputs(CLI::App& app, SimOptions& o) {
+void add_outputs(const CommandLine& app, SimOptions& o) {
   app.add_option("--svg-links", o.svg_links, "draw what each link carried to this file, - for stdout");
   app.add_option("--svg-time-line", o.svg_time_line, "draw what the engines of --watched did to this file");
   app.add_option("--watched", o.watched, "rank whose engines are drawn (default: 0)");
@@ -91,7 +92,7 @@ void add_outputs(CLI::App& app, SimOptions& o) {
 
 /// A command of the command line, and the function that runs it.
 struct Command {
-  CLI::App* app = nullptr;
+  CommandLine line;
   std::function<int(RowWriter&)> run;
 };
 
@@ -104,31 +105,33 @@ int run_one(const SimOptions& options, RowWriter& rows) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Runs the plans of a collective on virtual time: as many ranks as the topology has, in one process.");
-  describe(app, "torii-sim", torii_version(),
-           "torii-sim allreduce --algorithm trinaryx3 --topology torus:8x8x8 --bytes 32M");
-  app.require_subcommand(1);
+  const CommandLine app(
+      "Runs the plans of a collective on virtual time: as many ranks as the topology has, in one process.",
+      "torii-sim");
+  app.set_version(std::string("torii-sim ") + torii_version());
+  app.set_examples("torii-sim allreduce --algorithm trinaryx3 --topology torus:8x8x8 --bytes 32M");
+  app.require_commands(1, 1);
   SimOptions options;
   std::vector<Command> commands;
   for (int i = 0; i < kCollectiveCount; ++i) {
     const std::string collective(name(static_cast<Collective>(i)));
     if (collective == "alltoall") continue;  // has its own command
-    CLI::App* command = app.add_subcommand(collective, "simulate " + collective);
-    add_options(*command, options);
-    add_outputs(*command, options);
+    const CommandLine command = app.add_command(collective, "simulate " + collective);
+    add_options(command, options);
+    add_outputs(command, options);
     commands.push_back({command, [&options](RowWriter& rows) { return run_one(options, rows); }});
   }
-  CLI::App* alltoall = app.add_subcommand("alltoall", "simulate orders of sends");
-  add_options(*alltoall, options);
-  add_outputs(*alltoall, options);
-  commands.push_back({alltoall, add_alltoall(*alltoall, options)});
-  CLI::App* faults = app.add_subcommand("faults", "run histories of teams under faults, on virtual time");
-  const std::function<int()> run_faults = add_faults(*faults);
+  const CommandLine alltoall = app.add_command("alltoall", "simulate orders of sends");
+  add_options(alltoall, options);
+  add_outputs(alltoall, options);
+  commands.push_back({alltoall, add_alltoall(alltoall, options)});
+  const CommandLine faults = app.add_command("faults", "run histories of teams under faults, on virtual time");
+  const std::function<int()> run_faults = add_faults(faults);
   if (const auto code = parse(app, argc, argv)) return *code;
-  if (app.got_subcommand(faults)) return run_faults();
+  if (faults.is_called()) return run_faults();
   for (const Command& command : commands) {
-    if (!app.got_subcommand(command.app)) continue;
-    options.collective = command.app->get_name();
+    if (!command.line.is_called()) continue;
+    options.collective = command.line.name();
     check(options);
     RowWriter rows(options.json, options.csv);
     return command.run(rows);

@@ -3,16 +3,21 @@
 #include "tools/torii-sim/faults/command.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "runtime/base/numbers.hpp"
 #include "runtime/base/output.hpp"
 #include "runtime/base/status.hpp"
+#include "tools/exit_codes.hpp"
 #include "tools/torii-sim/faults/campaign.hpp"
 #include "tools/torii-sim/faults/picture.hpp"
 #include "tools/torii-sim/faults/trial.hpp"
@@ -121,19 +126,18 @@ int replay(const Flags& flags) {
 
 }  // namespace
 
-std::function<int()> add_faults(CLI::App& command) {
+std::function<int()> add_faults(const CommandLine& command) {
   const auto flags = std::make_shared<Flags>();
   command.add_option("--seeds", flags->seeds, "the histories to run, as 1..1000 (default)");
-  CLI::Option* const replays =
+  const CommandLine::Option replays =
       command.add_option("--replay", flags->replay, "run the history of this seed alone, and tell what it is");
   command.add_option("--without", flags->without, "with --replay: leave out steps and faults, as s3,s4,f0")
-      ->needs(replays);
-  command.add_flag("--trace", flags->trace, "with --replay: print what happens")->needs(replays);
-  command.add_option("--svg", flags->svg, "with --replay: draw what happens into this file")->needs(replays);
+      .needs(replays);
+  command.add_flag("--trace", flags->trace, "with --replay: print what happens").needs(replays);
+  command.add_option("--svg", flags->svg, "with --replay: draw what happens into this file").needs(replays);
   command.add_option("--processes", flags->processes, "run so many histories at once (default: one for each CPU)")
-      ->check(CLI::Range(1, 256));
-  command.add_option("--failures", flags->failures, "end after so many failures (default: 10)")
-      ->check(CLI::Range(1, 1'000'000));
+      .range(1, 256);
+  command.add_option("--failures", flags->failures, "end after so many failures (default: 10)").range(1, 1'000'000);
   return [flags] { return flags->replay ? replay(*flags) : run_campaign(*flags); };
 }
 

@@ -9,6 +9,6 @@
 namespace torii::tools {
 
 /// Adds the flags of this command. The returned function runs it and gives the program's exit code.
-std::function<int()> add_faults(CLI::App& command);
+std::function<int()> add_faults(const CommandLine& command);
 
 }  // namespace torii::tools
