@@ -19,6 +19,7 @@
 
 using torii::Status;
 using torii::c::answered;
+using torii::c::counted;
 using torii::c::invalid;
 using torii::c::is_in_group;
 using torii::c::is_size;
@@ -102,8 +103,7 @@ torii_status hand_out_team(torii_context* context, torii_team** team, Make&& mak
 bool may_repeat(const torii_team* team, const torii_call& call) noexcept {
   if (static_cast<unsigned>(number_in(call.collective)) >= static_cast<unsigned>(torii::kOneLeafEach)) return false;
   if (call.leaf != nullptr) return false;
-  return call.leaves == nullptr || (call.leaves->team == team && call.leaves->team_number == team->number &&
-                                    call.leaves->intervals->is_one_each());
+  return call.leaves == nullptr || (call.leaves->team() == team && call.leaves->intervals->is_one_each());
 }
 
 /// Calls `body` with the plan that would run a call.
@@ -235,7 +235,9 @@ torii_status torii_team_split(torii_team* team, int color, int key, const torii_
   torii_team_options own;
   if (!read_struct(options, own, "torii_team_options", status)) return refused_on(team, status);
   if (part == nullptr) return refused_on(team, invalid("the place for the team is NULL"));
-  return hand_out_team(team->context, part, [&] { return team->team->split(color, key, team_options(own)); });
+  return counted(team, [&] {
+    return hand_out_team(team->context, part, [&] { return team->team->split(color, key, team_options(own)); });
+  });
 }
 
 torii_status torii_team_survivors(torii_team* team, const torii_team_options* options, torii_team** survivors) {
@@ -255,6 +257,7 @@ torii_status torii_team_destroy(torii_team* team) {
   if (team->is_destroyed.exchange(true)) {
     return invalid("the team has been destroyed; it lives until its last request is freed");
   }
+  if (team->life != nullptr) team->life->team = nullptr;
   const torii::CancellationHeld held;
   if (team->users > 1) team->team->cancel();
   torii::c::leave(team);

@@ -6,6 +6,7 @@
 
 using torii::c::answered;
 using torii::c::are_known;
+using torii::c::counted;
 using torii::c::Group;
 using torii::c::invalid;
 using torii::c::open_group;
@@ -27,7 +28,8 @@ struct LeafBuffers {
 torii_status run_over(const torii_leaves* leaves, torii::Collective collective, const LeafBuffers& buffers,
                       torii_type type, torii_op op, int root) noexcept {
   if (leaves == nullptr) return invalid("leaves is NULL; torii_leaves_create makes it");
-  torii_team* const team = leaves->team;
+  torii_team* const team = leaves->team();
+  if (team == nullptr) return invalid("the team of the leaves has been destroyed");
   Group* const group = open_group(team);
   if (group == nullptr && leaves->intervals->is_one_each()) {
     const torii::CallKey plain = {static_cast<int>(collective) + torii::kOneLeafEach,
@@ -66,12 +68,13 @@ torii_status torii_leaves_create(torii_team* team, size_t leaves, size_t first, 
   }
   if (handle == nullptr) return refused_on(team, invalid("the place for the leaves is NULL"));
   const torii::CancellationHeld held;
-  return answered([&] {
-    auto fresh = std::make_unique<torii_leaves>();
-    fresh->team = team;
-    fresh->team_number = team->number;
-    fresh->intervals = &team->team->agree_on_leaves({leaves, first, count});
-    *handle = fresh.release();
+  return counted(team, [&] {
+    return answered([&] {
+      if (team->life == nullptr) team->life = std::make_shared<torii_team_life>(team);
+      auto fresh = std::make_unique<torii_leaves>(team->life);
+      fresh->intervals = &team->team->agree_on_leaves({leaves, first, count});
+      *handle = fresh.release();
+    });
   });
 }
 

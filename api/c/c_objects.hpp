@@ -21,6 +21,11 @@ struct torii_context {
   std::atomic<int> teams = 0;  ///< made and destroyed by any thread, where the members are named
 };
 
+/// What the leaves of a team keep of it.
+struct torii_team_life {
+  std::atomic<torii_team*> team;  ///< nullptr when it has been destroyed
+};
+
 struct torii_team {
   static std::uint64_t next_number() noexcept {
     static std::atomic<std::uint64_t> last = 0;
@@ -36,13 +41,15 @@ struct torii_team {
   /// Tells the team from an earlier one at the same address, in which a thread may have left a group open.
   const std::uint64_t number = next_number();
   torii::Scratch scratch = {};
+  std::shared_ptr<torii_team_life> life = {};  ///< from its first leaves on
   torii::c::GroupPool group_pool = {};
 };
 
 struct torii_leaves {
-  torii_team* team;
-  std::uint64_t team_number;              ///< torii_team::number: another team may come to be at the same address
+  std::shared_ptr<const torii_team_life> life;
   const torii::LeafIntervals* intervals;  ///< the team's
+
+  torii_team* team() const noexcept { return life->team.load(std::memory_order_relaxed); }
 };
 
 struct torii_request {
@@ -79,6 +86,14 @@ inline torii_status invalid(const std::string& text) { return refuse(Status::inv
 inline torii_status refused_on(torii_team* team, torii_status status) {
   if (team != nullptr) team->team->count_refusal(last_error());
   return status;
+}
+
+/// Code that makes calls of the team itself. If it fails before the first of them, that counts as this rank's call.
+template <typename Body>
+torii_status counted(torii_team* team, Body&& body) noexcept {
+  const std::uint64_t before = team->team->calls();
+  const torii_status status = body();
+  return status == TORII_OK || team->team->calls() != before ? status : refused_on(team, status);
 }
 
 inline bool is_from_0_to(int number, int last) { return number >= 0 && number <= last; }

@@ -75,7 +75,7 @@ bool read_leaves(const torii_team* team, const torii_call& call, CallArguments& 
     status = invalid("leaf is set, but leaves is NULL; torii_leaves_create makes it");
     return false;
   }
-  if (call.leaves->team != team || call.leaves->team_number != team->number) {
+  if (call.leaves->team() != team) {
     status = invalid("leaves were made for another team; torii_leaves_create makes them for this one");
     return false;
   }

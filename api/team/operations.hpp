@@ -52,6 +52,8 @@ class Operations final : public AttachedTeam {
   void call_when_done(Request& request, torii_done_function done, void* data) noexcept;
 
   void count_refusal(const char* reason) noexcept;
+  /// How many calls this rank has made or refused; persistent operations count when they are prepared.
+  std::uint64_t calls() const noexcept { return calls_.sequence(); }
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }
   /// Its cause is told when a call of this rank reports it.
   const TeamHealth& health() const noexcept { return in_flight_.health(); }

@@ -84,6 +84,8 @@ class Team final {
   /// A call was refused, for this reason, before it came to submit(), run() or open_channel(), which count what they
   /// refuse themselves. It counts as this rank's call: the team fails if other ranks made that call.
   void count_refusal(const char* reason) noexcept { operations_.count_refusal(reason); }
+  /// How many calls this rank has made or refused.
+  std::uint64_t calls() const noexcept { return operations_.calls(); }
   /// Agrees with all members on which leaves each has, and keeps the intervals for as long as the team lives; equal
   /// ones have one address. Collective, blocking. Throws Error{invalid_argument} with the same text on all members if
   /// the claims do not fit together, and the Error of the exchange.

@@ -2,6 +2,7 @@
 // From the send or receive of a user to an operation between two ranks, and back.
 #include "api/team/team_pairs.hpp"
 
+#include <limits>
 #include <utility>
 
 #include "api/context/context.hpp"
@@ -47,7 +48,8 @@ void TeamPairs::check(const PairCall& call) const {
            (call.sends ? "" : ", or TORII_ANY_TAG"));
   }
   if (call.data == nullptr && call.count != 0) refuse("the buffer is NULL, but count is not 0");
-  if (call.count > SIZE_MAX / size_of(call.type)) {
+  constexpr std::size_t kMostBytes = std::numeric_limits<std::ptrdiff_t>::max() / 2;
+  if (call.count > kMostBytes / size_of(call.type)) {
     refuse("count is " + std::to_string(call.count) + ": more bytes than there are addresses");
   }
 }

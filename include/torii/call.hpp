@@ -4,6 +4,7 @@
 #pragma once
 
 #include <torii/torii.h>
+#include <torii/sizes.hpp>
 
 #include <complex>
 #include <cstddef>
@@ -37,7 +38,7 @@ struct float8_e5m2 {
 /// `template <> struct torii::TypeOf<my::half> : std::integral_constant<torii_type, TORII_F16> {};`
 template <typename Element>
 struct TypeOf {
-  static_assert(std::is_integral_v<Element>,
+  static_assert(std::is_integral_v<Element> && sizeof(Element) <= 8,
                 "torii has no type for this element; specialise torii::TypeOf, or use run() with a torii_call");
   static constexpr torii_type of_size(bool is_signed) {
     if (sizeof(Element) == 1) return is_signed ? TORII_I8 : TORII_U8;
@@ -201,7 +202,8 @@ class Call {
   };
   static std::string short_of(const char* what, std::size_t has, std::size_t needs) {
     if (has == needs) return {};
-    return std::string("the ") + what + " has " + std::to_string(has) + " elements and needs " + std::to_string(needs);
+    return std::string("the ") + what + " has " + std::to_string(has) + " elements and needs " + at_least(needs) +
+           std::to_string(needs);
   }
   static std::string outside(const char* what, const Lengths& blocks, std::size_t size, int ranks);
 
@@ -240,7 +242,7 @@ inline std::string Call::outside(const char* what, const Lengths& blocks, std::s
 
 inline std::string Call::problem(int rank, int ranks) const {
   const bool is_root = rank == call_.root;
-  const std::size_t all = call_.count * static_cast<std::size_t>(ranks);
+  const std::size_t all = size_product(call_.count, static_cast<std::size_t>(ranks));
   std::string text;
   const auto also = [&text](std::string more) {
     if (text.empty()) text = std::move(more);

@@ -40,11 +40,12 @@ TORII_API torii_status torii_leaves_destroy(torii_leaves* handle);
  * the call with TORII_ABORTED here; the team then fails if others made that call, and if the call is persistent. */
 typedef int (*torii_leaf_function)(size_t leaf, void* out, void* data);
 
-/* Like the functions of torii/collectives.h without `_leaves`, on the handle's team and with its rules. `input` has the
- * vectors of this rank's leaves in order, one every `stride` elements; 0: one right behind the other. TORII_AVG divides
- * by the number of leaves; TORII_PREMUL_SUM is TORII_INVALID_ARGUMENT. Small floats are rounded once. In place, where
- * this rank has one leaf: as without leaves (allreduce and reduce: result == input; reduce_scatter: result is the own
- * block of input). With several, the result may be anywhere in the input, and with none there is no input.
+/* Like the functions of torii/collectives.h without `_leaves`, on the handle's team and with its rules; if it has been
+ * destroyed, they return TORII_INVALID_ARGUMENT. `input` has the vectors of this rank's leaves in order, one every
+ * `stride` elements; 0: one right behind the other. TORII_AVG divides by the number of leaves; TORII_PREMUL_SUM is
+ * TORII_INVALID_ARGUMENT. Small floats are rounded once. In place, where this rank has one leaf: as without leaves
+ * (allreduce and reduce: result == input; reduce_scatter: result is the own block of input). With several, the result
+ * may be anywhere in the input, and with none there is no input.
  * torii_call.leaves does the same for torii_run, torii_start, torii_prepare, torii_expect and torii_choose, where
  * torii_call.leaf may write the leaves. `rank` of torii_operand is then the number of a leaf; torii_expect asks for
  * the elements of all leaves at once and builds the expression over all of them, so it takes memory for each leaf. */

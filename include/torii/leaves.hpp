@@ -4,6 +4,7 @@
 
 #include <torii/call.hpp>
 #include <torii/request.hpp>
+#include <torii/sizes.hpp>
 
 #include <cstddef>
 #include <cstdio>
@@ -31,14 +32,16 @@ class Leaves {
   template <typename Element>
   [[nodiscard]] torii_status allreduce(Input<Element> input, std::span<Element> result,
                                        torii_op op = TORII_SUM) noexcept {
-    if (input.size() != count_ * result.size()) return refuse(input.size(), count_ * result.size());
+    const std::size_t needs = size_product(count_, result.size());
+    if (input.size() != needs) return refuse(input.size(), needs);
     return torii_allreduce_leaves(handle(), input.data(), 0, result.data(), result.size(), type_of<Element>(), op);
   }
   /// `result` is the vector of `count` elements at the root, and is not looked at elsewhere.
   template <typename Element>
   [[nodiscard]] torii_status reduce(Input<Element> input, std::span<Element> result, std::size_t count, int root,
                                     torii_op op = TORII_SUM) noexcept {
-    if (input.size() != count_ * count) return refuse(input.size(), count_ * count);
+    const std::size_t needs = size_product(count_, count);
+    if (input.size() != needs) return refuse(input.size(), needs);
     if (torii_team_rank(team_) == root && result.size() != count) return refuse(result.size(), count, "result");
     return torii_reduce_leaves(handle(), input.data(), 0, result.data(), count, type_of<Element>(), op, root);
   }
@@ -46,8 +49,9 @@ class Leaves {
   template <typename Element>
   [[nodiscard]] torii_status reduce_scatter(Input<Element> input, std::span<Element> result,
                                             torii_op op = TORII_SUM) noexcept {
-    const std::size_t vector = result.size() * static_cast<std::size_t>(torii_team_ranks(team_));
-    if (input.size() != count_ * vector) return refuse(input.size(), count_ * vector);
+    const std::size_t needs =
+        size_product(count_, size_product(result.size(), static_cast<std::size_t>(torii_team_ranks(team_))));
+    if (input.size() != needs) return refuse(input.size(), needs);
     return torii_reduce_scatter_leaves(handle(), input.data(), 0, result.data(), result.size(), type_of<Element>(), op);
   }
 
@@ -68,7 +72,7 @@ class Leaves {
   /// The vector of a leaf has a block as long as `result` for each rank.
   template <typename Element, typename Write>
   [[nodiscard]] torii_status reduce_scatter_written(Write&& write, std::span<Element> result, torii_op op = TORII_SUM) {
-    const std::size_t vector = result.size() * static_cast<std::size_t>(torii_team_ranks(team_));
+    const std::size_t vector = size_product(result.size(), static_cast<std::size_t>(torii_team_ranks(team_)));
     return run_written<Element>(write, {TORII_REDUCE_SCATTER, 0, op}, result, result.size(), vector);
   }
 
@@ -116,8 +120,8 @@ class Leaves {
   }
   torii_status refuse(std::size_t has, std::size_t needs, const char* what = "input") noexcept {
     char reason[160];
-    (void)std::snprintf(reason, sizeof(reason), "the %s has %zu elements and needs %zu, for %zu leaves of this rank",
-                        what, has, needs, count_);
+    (void)std::snprintf(reason, sizeof(reason), "the %s has %zu elements and needs %s%zu, for %zu leaves of this rank",
+                        what, has, at_least(needs), needs, count_);
     return torii_refuse(team_, reason);
   }
   struct Destroy {

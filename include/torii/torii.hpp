@@ -14,6 +14,7 @@
 #include <torii/leaves.hpp>
 #include <torii/request.hpp>
 #include <torii/send_recv.hpp>
+#include <torii/sizes.hpp>
 
 #include <cstddef>
 #include <cstdio>
@@ -39,7 +40,7 @@ class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team>, publ
   using CallsOnBlockLists<Team>::gather;
   using CallsOnBlockLists<Team>::scatter;
 
-  explicit Team(torii_team* handle, SharedContext context = {}) : context_(std::move(context)), handle_(handle) {}
+  explicit Team(torii_team* handle, SharedContext context = {}) : handle_(handle, Destroy{std::move(context)}) {}
   int rank() const noexcept { return torii_team_rank(handle_.get()); }
   int ranks() const noexcept { return torii_team_ranks(handle_.get()); }
   torii_team* handle() const noexcept { return handle_.get(); }
@@ -60,13 +61,13 @@ class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team>, publ
   Team split(int color, int key, const torii_team_options* options = nullptr) const {
     torii_team* part = nullptr;
     check(torii_team_split(handle_.get(), color, key, options, &part));
-    return Team(part, context_);
+    return Team(part, handle_.get_deleter().context);
   }
   /// The living members of a team on which a call failed.
   Team survivors(const torii_team_options* options = nullptr) const {
     torii_team* part = nullptr;
     check(torii_team_survivors(handle_.get(), options, &part));
-    return Team(part, context_);
+    return Team(part, handle_.get_deleter().context);
   }
 
   /// Runs a call to its end; its forms are in call.hpp, and the functions below are short for them. Buffers of wrong
@@ -164,12 +165,10 @@ class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team>, publ
   [[nodiscard]] torii_status transpose(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
                                        std::size_t rows, std::size_t columns) noexcept {
     static_assert(sizeof(Element) <= 16 && std::is_trivially_copyable_v<Element>);
-    if (input.size() != own_part(rows) * columns) {
-      return refuse("the input of the transpose", input.size(), own_part(rows) * columns);
-    }
-    if (result.size() != own_part(columns) * rows) {
-      return refuse("the result of the transpose", result.size(), own_part(columns) * rows);
-    }
+    const std::size_t input_needs = size_product(own_part(rows), columns);
+    if (input.size() != input_needs) return refuse("the input of the transpose", input.size(), input_needs);
+    const std::size_t result_needs = size_product(own_part(columns), rows);
+    if (result.size() != result_needs) return refuse("the result of the transpose", result.size(), result_needs);
     return torii_transpose(handle_.get(), input.data(), result.data(), rows, columns, sizeof(Element));
   }
   /// Dimension d of the result is dimension axes[d] of the input, whose extents are `extents`.
@@ -178,15 +177,13 @@ class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team>, publ
                                        std::span<const std::size_t> extents, std::span<const int> axes) noexcept {
     static_assert(sizeof(Element) <= 16 && std::is_trivially_copyable_v<Element>);
     if (axes.size() != extents.size()) return refuse("the list of axes", axes.size(), extents.size());
-    std::size_t all = 1;
-    for (const std::size_t extent : extents) all *= extent;
-    const bool is_known = all != 0 && axes[0] >= 0 && static_cast<std::size_t>(axes[0]) < extents.size();
-    const std::size_t turned = is_known ? extents[static_cast<std::size_t>(axes[0])] : 0;
-    if (is_known && input.size() != all / extents[0] * own_part(extents[0])) {
-      return refuse("the input of the transpose", input.size(), all / extents[0] * own_part(extents[0]));
-    }
-    if (is_known && result.size() != all / turned * own_part(turned)) {
-      return refuse("the result of the transpose", result.size(), all / turned * own_part(turned));
+    bool is_known = !extents.empty() && axes[0] >= 0 && static_cast<std::size_t>(axes[0]) < extents.size();
+    for (const std::size_t extent : extents) is_known = is_known && extent != 0;
+    if (is_known) {
+      const std::size_t input_needs = part_of(extents, 0);
+      if (input.size() != input_needs) return refuse("the input of the transpose", input.size(), input_needs);
+      const std::size_t result_needs = part_of(extents, static_cast<std::size_t>(axes[0]));
+      if (result.size() != result_needs) return refuse("the result of the transpose", result.size(), result_needs);
     }
     const int dimensions = static_cast<int>(extents.size());
     return torii_transpose_array(handle_.get(), input.data(), result.data(), extents.data(), axes.data(), dimensions,
@@ -218,7 +215,8 @@ class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team>, publ
  private:
   torii_status refuse(const char* what, std::size_t has, std::size_t needs) noexcept {
     char reason[160];
-    (void)std::snprintf(reason, sizeof(reason), "%s has %zu elements and needs %zu", what, has, needs);
+    (void)std::snprintf(reason, sizeof(reason), "%s has %zu elements and needs %s%zu", what, has, at_least(needs),
+                        needs);
     return torii_refuse(handle_.get(), reason);
   }
   bool is_refused(const Call& call) noexcept {
@@ -238,26 +236,35 @@ class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team>, publ
     (void)torii_split(items, ranks(), rank(), &first, &count);
     return count;
   }
+  /// Elements of this rank of an array that is dealt by its dimension `first`.
+  std::size_t part_of(std::span<const std::size_t> extents, std::size_t first) const noexcept {
+    std::size_t elements = own_part(extents[first]);
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      if (i != first) elements = size_product(elements, extents[i]);
+    }
+    return elements;
+  }
+  /// Has the context too, which so goes after its team, also when another team is assigned.
   struct Destroy {
+    SharedContext context;
     void operator()(torii_team* team) const noexcept { (void)torii_team_destroy(team); }
   };
-  SharedContext context_;  // gone after the team
   std::unique_ptr<torii_team, Destroy> handle_;
 };
 
-/// Memory that peers map, as a span of elements.
+/// Memory that peers map, as a span of elements. It may have none. Throws Failure.
 template <typename Element>
 class Buffer {
  public:
   Buffer(SharedContext context, std::size_t count) : context_(std::move(context)) {
     void* address = nullptr;
-    check(torii_allocate(context_.get(), count * sizeof(Element), &address));
+    check(torii_allocate(context_.get(), count == 0 ? 1 : size_product(count, sizeof(Element)), &address));
     span_ = {static_cast<Element*>(address), count};
   }
   Buffer(Buffer&& other) noexcept : context_(std::move(other.context_)), span_(std::exchange(other.span_, {})) {}
   Buffer& operator=(Buffer&&) = delete;
   ~Buffer() {
-    if (!span_.empty()) (void)torii_free(context_.get(), span_.data());
+    if (span_.data() != nullptr) (void)torii_free(context_.get(), span_.data());
   }
   std::span<Element> span() const noexcept { return span_; }
   operator std::span<Element>() const noexcept { return span_; }

@@ -56,6 +56,10 @@ struct Element {
 bool find_element(const Buffer& buffer, PyObject* dtype, Element& element);
 /// False, with ValueError set, if the items of the buffer are, or contain, pointers.
 bool check_no_pointers(const Buffer& buffer);
+/// False, with ValueError set, if the items are not of one type. Both may be of one that torii does not know.
+bool check_same_items(const Buffer& array, const Buffer& out);
+/// A new array of the kind of `like`, by the package's function, which knows NumPy. Without one an exception is set.
+Owned new_array(PyObject* like, const std::vector<Py_ssize_t>& shape);
 /// The type that `dtype` names.
 bool find_type(PyObject* dtype, Element& element);
 

@@ -17,12 +17,14 @@ PyTypeObject* context_type = nullptr;
 
 namespace {
 
-/// Copies what the function returned, a sequence of `bytes` bytes per rank. The number of ranks follows from its
-/// length.
-bool copy_answers(PyObject* answers, std::byte* all, std::size_t bytes) {
+/// Copies what the function returned, which gives `bytes` bytes per rank.
+bool copy_answers(PyObject* answers, int ranks, std::byte* all, std::size_t bytes) {
+  // The object may say another length than it has when it is gone through, so only the tuple is asked.
   const Owned list(PySequence_Tuple(answers));
   if (!list) return false;
-  for (Py_ssize_t rank = 0; rank < PyTuple_Size(list.get()); ++rank) {
+  const Py_ssize_t count = PyTuple_Size(list.get());
+  if (count != ranks) return value_error("exchange returned %zd values; there are %d ranks", count, ranks);
+  for (Py_ssize_t rank = 0; rank < count; ++rank) {
     char* text = nullptr;
     Py_ssize_t length = 0;
     if (PyBytes_AsStringAndSize(PyTuple_GetItem(list.get(), rank), &text, &length) != 0) return false;
@@ -44,12 +46,7 @@ int call_exchange(const void* mine, void* all, std::size_t bytes, void* data) {
   if (PyErr_Occurred() == nullptr) {
     const Owned own(PyBytes_FromStringAndSize(static_cast<const char*>(mine), static_cast<Py_ssize_t>(bytes)));
     const Owned answers(own ? PyObject_CallFunctionObjArgs(exchange->function, own.get(), nullptr) : nullptr);
-    const Py_ssize_t count = answers ? PyObject_Size(answers.get()) : -1;
-    if (count == exchange->ranks) {
-      is_good = copy_answers(answers.get(), static_cast<std::byte*>(all), bytes);
-    } else if (answers && PyErr_Occurred() == nullptr) {
-      value_error("exchange returned %zd values; there are %d ranks", count, exchange->ranks);
-    }
+    is_good = answers && copy_answers(answers.get(), exchange->ranks, static_cast<std::byte*>(all), bytes);
   }
   PyGILState_Release(state);
   return is_good ? 0 : 1;

@@ -249,6 +249,28 @@ bool check_no_pointers(const Buffer& buffer) {
              buffer.name(), format_of(buffer));
 }
 
+bool check_same_items(const Buffer& array, const Buffer& out) {
+  struct Items {
+    std::optional<torii_type> type;
+    std::string_view format;
+    Py_ssize_t bytes;
+  };
+  const auto items_of = [](const Buffer& buffer) {
+    const Py_ssize_t bytes = buffer.view().itemsize;
+    std::string_view format = format_of(buffer);
+    const char letter = letter_of(format, static_cast<std::size_t>(bytes));
+    if (!format.empty() && std::string_view("@=<^").find(format[0]) != std::string_view::npos) format.remove_prefix(1);
+    return Items{type_of_letter(letter, static_cast<std::size_t>(bytes)), format, bytes};
+  };
+  const Items left = items_of(array);
+  const Items right = items_of(out);
+  // A type may have several formats, such as "l" and "q". Others are compared by their formats.
+  const bool are_same =
+      left.bytes == right.bytes && left.type == right.type && (left.type || left.format == right.format);
+  return are_same || value_error("%s has elements of format '%s'; %s has '%s', and both must be equal", out.name(),
+                                 format_of(out), array.name(), format_of(array));
+}
+
 bool find_type(PyObject* dtype, Element& element) {
   if (const auto number = number_of(dtype)) {
     if (*number < 0 || *number >= kTypesMost || torii_type_bytes(static_cast<torii_type>(*number)) == 0) {

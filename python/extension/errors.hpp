@@ -30,6 +30,18 @@ std::vector<int> lost_members(const torii_team* team);
 /// ValueError with a text put together as by printf. Returns false.
 bool value_error(const char* format, ...);
 
+/// What `body` says, which describes the operands of a call. False, with MemoryError set, if there is no memory for
+/// that: the call is then refused as others are.
+template <typename Body>
+bool describes(Body&& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+    return false;
+  }
+}
+
 /// Reads an argument called `name`, clipped to the range of the type. False, with TypeError set, if it is no integer.
 bool read_integer(PyObject* object, const char* name, Py_ssize_t& number);
 

@@ -149,20 +149,16 @@ PyObject* join_group(TeamObject* team, std::unique_ptr<Operation> operation) {
   return answer;
 }
 
-PyObject* join_group(TeamObject* team, const Arguments& arguments) {
-  // The operands may run code of Python, and that may end the group.
-  const std::uint64_t number = team->group->number;
-  const auto is_open = [&] { return team->group != nullptr && team->group->number == number; };
-  team->group->has_collectives = true;
-  auto operation = std::make_unique<Operation>();
-  const bool is_good = describe(team->team, arguments, *operation);
-  if (is_good && is_open()) return join_group(team, std::move(operation));
+Joining::Joining(TeamObject* team) : team_(team), number_(team->group->number) { team->group->has_collectives = true; }
+
+PyObject* Joining::end(std::unique_ptr<Operation> operation, bool is_good) {
+  if (is_good && is_open()) return join_group(team_, std::move(operation));
   if (is_good) {
     PyErr_SetString(PyExc_RuntimeError, "the group of calls has ended while this call joined it");
     return nullptr;
   }
   const std::string reason = current_message();  // which may run code of Python, too
-  if (is_open() && team->group->refusal.empty()) team->group->refusal = reason;
+  if (is_open() && team_->group->refusal.empty()) team_->group->refusal = reason;
   return nullptr;
 }
 

@@ -30,8 +30,21 @@ inline bool is_in_group(const TeamObject* team) {
 }
 /// The call joins the group. Returns its answer, which is filled at the end of the group.
 PyObject* join_group(TeamObject* team, std::unique_ptr<Operation> operation);
-/// The same for a collective, from the arguments of _run.
-PyObject* join_group(TeamObject* team, const Arguments& arguments);
+/// A collective that joins the group of this thread. Made before its operands are looked at: they may run code of
+/// Python, and that may end the group.
+class Joining {
+ public:
+  explicit Joining(TeamObject* team);
+  /// The call joins, and its answer is returned. If the operands are not good, the group is refused with the current
+  /// exception, and nullptr returned.
+  PyObject* end(std::unique_ptr<Operation> operation, bool is_good);
+
+ private:
+  bool is_open() const { return team_->group != nullptr && team_->group->number == number_; }
+
+  TeamObject* team_;
+  std::uint64_t number_;
+};
 
 /// A method of _torii.Team: `_group()` returns what a with statement takes. Nothing of Python's runs between the moment
 /// in which __enter__ opens the group and the one from which the statement calls __exit__, so an exception of a signal

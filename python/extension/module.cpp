@@ -30,6 +30,21 @@ PyObject* leave(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+/// The module has one state for the process. False, with ImportError set, in an interpreter other than the main one,
+/// whose objects would get there and end with it.
+bool is_main_interpreter() {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return true;
+  PyErr_SetString(PyExc_ImportError, "torii cannot be imported in a subinterpreter; import it in the main interpreter");
+  return false;
+}
+
+/// _refuse_subinterpreter(): asked when the package is imported. A module that the main interpreter has imported is
+/// copied to others, without its init function.
+PyObject* refuse_subinterpreter(PyObject*, PyObject*) {
+  if (!is_main_interpreter()) return nullptr;
+  Py_RETURN_NONE;
+}
+
 PyObject* status_name(PyObject*, PyObject* args) {
   int status = 0;
   if (PyArg_ParseTuple(args, "i:status_name", &status) == 0) return nullptr;
@@ -63,6 +78,7 @@ PyObject* collectives(PyObject*, PyObject*) {
 PyMethodDef functions[] = {
     {"_install", entry<install>, METH_VARARGS, nullptr},
     {"_leave", entry<leave>, METH_NOARGS, nullptr},
+    {"_refuse_subinterpreter", entry<refuse_subinterpreter>, METH_NOARGS, nullptr},
     {"status_name", entry<status_name>, METH_VARARGS, nullptr},
     {"algorithms", entry<algorithms>, METH_NOARGS,
      "Names that the option and the setting ALGORITHM accept, besides 'auto'."},
@@ -88,6 +104,7 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__torii() {
   using namespace torii_python;
+  if (!is_main_interpreter()) return nullptr;
   Owned module(PyModule_Create(&definition));
   if (!module || !add_context_type(module.get()) || !add_memory_types(module.get()) || !add_team_type(module.get()) ||
       !add_group_type(module.get()) || !add_request_type(module.get()) || !add_received_type(module.get()) ||

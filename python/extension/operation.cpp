@@ -3,6 +3,7 @@
 #include "python/extension/operation.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "python/extension/errors.hpp"
 #include "python/extension/list_call.hpp"
@@ -42,6 +43,7 @@ class Description {
   bool take_input();
   bool take_result();
   bool make_result();
+  bool no_array_has(std::size_t elements) const;
   bool set_count();
   bool check_result();
   bool check_equal_result();
@@ -55,7 +57,7 @@ class Description {
   std::size_t elements(const Buffer& buffer) const { return buffer.bytes() / element_.bytes; }
   std::size_t ranks() const { return static_cast<std::size_t>(ranks_); }
   std::size_t own() const { return static_cast<std::size_t>(rank_); }
-  /// Elements from the first block to the end of the last one.
+  /// Elements from the first block to the end of the last one; the largest number if that is larger than any.
   static std::size_t reach(const std::vector<std::size_t>& counts, const std::vector<std::size_t>& displacements);
   /// Where this rank's block begins among blocks of all ranks, in elements.
   std::size_t own_offset(std::size_t block) const;
@@ -214,37 +216,42 @@ bool Description::take_result() {
                      torii_type_name(element_.type));
 }
 
-/// Calls the package's function for new arrays: it knows NumPy.
+/// The extent left * right. False if it is none.
+bool append_product(std::vector<Py_ssize_t>& shape, std::size_t left, std::size_t right) {
+  Py_ssize_t extent = 0;
+  if (__builtin_mul_overflow(left, right, &extent)) return false;
+  shape.push_back(extent);
+  return true;
+}
+
+bool Description::no_array_has(std::size_t elements) const {
+  return value_error("%s: the result of %d ranks has more elements than there can be, with blocks to %zu", name(),
+                     ranks_, elements);
+}
+
 bool Description::make_result() {
   const Py_buffer& view = operation_.input.view();
   const auto first = view.ndim == 0 ? 1 : view.shape[0];
-  Owned shape(PyList_New(0));
-  if (!shape) return false;
-  const auto append = [&](Py_ssize_t extent) {
-    const Owned number(PyLong_FromSsize_t(extent));
-    return number && PyList_Append(shape.get(), number.get()) == 0;
-  };
+  std::vector<Py_ssize_t> shape;
   if (call_.unequal != 0) {
     // Blocks of unequal lengths are joined in one dimension. Items may be single bytes of an element.
     const std::size_t items = element_.bytes / static_cast<std::size_t>(view.itemsize);
     const std::size_t total =
         form_.shape == Shape::divided ? counts()[own()] : reach(result_counts(), result_displacements());
-    if (!append(static_cast<Py_ssize_t>(total * items))) return false;
+    if (!append_product(shape, total, items)) return no_array_has(total);
   } else if (form_.shape == Shape::same) {
-    for (int i = 0; i < view.ndim; ++i) {
-      if (!append(view.shape[i])) return false;
-    }
+    for (int i = 0; i < view.ndim; ++i) shape.push_back(view.shape[i]);
   } else {
     if (form_.shape == Shape::divided && first % ranks_ != 0) {
       return value_error("%s: the first dimension of array is %zd; it must be a multiple of the %d ranks", name(),
                          first, ranks_);
     }
-    if (!append(form_.shape == Shape::joined ? first * ranks_ : first / ranks_)) return false;
-    for (int i = 1; i < view.ndim; ++i) {
-      if (!append(view.shape[i])) return false;
-    }
+    const std::size_t times = form_.shape == Shape::joined ? ranks() : 1;
+    const auto rows = static_cast<std::size_t>(form_.shape == Shape::joined ? first : first / ranks_);
+    if (!append_product(shape, rows, times)) return no_array_has(rows);
+    for (int i = 1; i < view.ndim; ++i) shape.push_back(view.shape[i]);
   }
-  operation_.answer = Owned(PyObject_CallFunctionObjArgs(hooks.new_result, arguments_.input, shape.get(), nullptr));
+  operation_.answer = new_array(arguments_.input, shape);
   return static_cast<bool>(operation_.answer);
 }
 
@@ -253,7 +260,7 @@ std::size_t Description::reach(const std::vector<std::size_t>& counts, const std
   std::size_t next = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const std::size_t begin = displacements.empty() ? next : displacements[i];
-    next = begin + counts[i];
+    if (__builtin_add_overflow(begin, counts[i], &next)) return std::numeric_limits<std::size_t>::max();
     if (counts[i] != 0) end = std::max(end, next);
   }
   return end;
@@ -371,7 +378,7 @@ bool read_arguments(PyObject* const* list, Py_ssize_t count, Arguments& argument
 }
 
 bool describe(const torii_team* team, const Arguments& arguments, Operation& operation) {
-  return Description(team, arguments, operation).fill();
+  return describes([&] { return Description(team, arguments, operation).fill(); });
 }
 
 }  // namespace torii_python

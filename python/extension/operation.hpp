@@ -50,6 +50,7 @@ struct Operation {
   BlockList results;
   Factor factor = {};
   Pair pair;
+  Owned leaves;  ///< the object that holds `call.leaves`
   Owned answer;  ///< what the call returns: `out`, a new array, or None on a rank without a result
   torii_call call = {};
   std::array<std::vector<std::size_t>, 4> lengths;  ///< counts and displacements; the library copies them

@@ -134,7 +134,12 @@ PyObject* team_run(PyObject* object, PyObject* const* list, Py_ssize_t count) {
   if (!read_arguments(list, count, arguments)) return nullptr;
   TeamUse use;
   if (!use.begin(self)) return nullptr;
-  if (is_in_group(self)) return join_group(self, arguments);
+  if (is_in_group(self)) {
+    Joining joining(self);
+    auto joined = std::make_unique<Operation>();
+    const bool is_good = describe(self->team, arguments, *joined);
+    return joining.end(std::move(joined), is_good);
+  }
   Operation operation;
   if (!describe(self->team, arguments, operation)) return refuse(self);
   torii_status status = TORII_OK;
@@ -146,38 +151,48 @@ PyObject* team_run(PyObject* object, PyObject* const* list, Py_ssize_t count) {
   return status == TORII_OK ? operation.answer.release() : raise_status(status, self->team);
 }
 
-/// A team of the class of `object`, made by `make` from options; None if `make` made none.
+/// A team of the class of `object`, made by `make` from options; None if `make` made none. `refuse_here` returns
+/// nullptr if the options are wrong. A thread that comes while another one makes a team makes no call.
 template <typename Make>
-PyObject* derive_team(PyObject* object, PyObject* dict, Make&& make) {
+PyObject* derive_team(PyObject* object, PyObject* dict, Make&& make, PyObject* (*refuse_here)(TeamObject* team)) {
   TeamObject* const self = team_of(object);
-  TeamUse use;
   TeamMaking making;
   TeamOptions options;
-  if (!use.begin(self) || !read_team_options(dict, options) || !making.begin(self->context)) return nullptr;
+  if (!making.begin(self->context)) return nullptr;
+  if (!read_team_options(dict, options)) return refuse_here(self);
   Owned part = make_team_object(Py_TYPE(object), self->context);
-  if (!part) return nullptr;
+  if (!part) return refuse_here(self);
   torii_status status = TORII_OK;
   {
     const Blocking blocking(self->team);
     status = make(self->team, &options.options, &team_of(part.get())->team);
   }
+  if (team_of(part.get())->team != nullptr) note_team(team_of(part.get())->team);
+  if (PyErr_Occurred() != nullptr) return nullptr;  // of a signal handler
   if (status != TORII_OK) return raise_status(status, self->team);
   if (team_of(part.get())->team == nullptr) Py_RETURN_NONE;
-  note_team(team_of(part.get())->team);
   return part.release();
 }
 
 PyObject* team_split(PyObject* self, PyObject* args) {
+  TeamUse use;
+  if (!use.begin(team_of(self))) return nullptr;
   int color = 0;
   int key = 0;
   PyObject* dict = nullptr;
-  if (PyArg_ParseTuple(args, "iiO:split", &color, &key, &dict) == 0) return nullptr;
-  return derive_team(self, dict, [&](torii_team* team, const torii_team_options* options, torii_team** part) {
+  if (PyArg_ParseTuple(args, "iiO:split", &color, &key, &dict) == 0) return refuse(team_of(self));
+  const auto make = [&](torii_team* team, const torii_team_options* options, torii_team** part) {
     return torii_team_split(team, color, key, options, part);
-  });
+  };
+  return derive_team(self, dict, make, refuse);
 }
 
-PyObject* team_survivors(PyObject* self, PyObject* dict) { return derive_team(self, dict, torii_team_survivors); }
+PyObject* team_survivors(PyObject* self, PyObject* dict) {
+  TeamUse use;
+  if (!use.begin(team_of(self))) return nullptr;
+  // No call of the team, which has failed.
+  return derive_team(self, dict, torii_team_survivors, [](TeamObject*) { return static_cast<PyObject*>(nullptr); });
+}
 
 PyObject* team_abort(PyObject* self, PyObject* args) {
   const char* reason = "";

@@ -24,6 +24,9 @@ Error       what calls raise; its classes tell the statuses apart
 docs/python.md is the guide.
 """
 from . import _torii
+
+_torii._refuse_subinterpreter()  # before anything of this interpreter gets into the module, which all share
+
 from ._torii import Received, Region, algorithms, collectives, ops, split, types
 from .context import Context, allocate, world
 from .errors import (Aborted, Error, InternalError, InvalidArgument, Mismatch, NoResource, NotRegistered, PeerLost,

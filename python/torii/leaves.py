@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sums over leaves: the same bits at any number of ranks.
 """This rank's leaves among those of all ranks."""
-from . import _torii
-from .memory import new_result
-
 _REDUCE, _ALLREDUCE, _REDUCE_SCATTER = 2, 3, 5
 
 
@@ -17,14 +14,14 @@ class Leaves:
     `array` has a row for each leaf of this rank: its first dimension is `count`, also if that is 0. It may be a
     function instead, which is called with the number of each leaf in turn and returns its vector; leaves are folded as
     they come, so that few of them exist at once. `out` is then needed, on all ranks. The function must not make calls.
+
+    In a Team.group() the calls join, but those with a function.
     """
 
-    def __init__(self, team, all, first, count):
+    def __init__(self, team, all, first=None, count=None):
         self.team = team
         self.all = all
-        self.first = first
-        self.count = count
-        self._handle = team._make_leaves(all, first, count)
+        self._handle, self.first, self.count = team._make_leaves(all, first, count)
 
     def __len__(self):
         return self.count
@@ -35,28 +32,15 @@ class Leaves:
 
     def allreduce(self, array, op="sum", out=None, *, dtype=None):
         """Combines the leaves of all ranks; every rank gets the same bits. "avg" divides by the number of leaves."""
-        if out is None and not callable(array):
-            out = new_result(array, _shape(array)[1:])
         return self._run(_ALLREDUCE, array, out, op, 0, dtype)
 
     def reduce(self, array, op="sum", root=0, out=None, *, dtype=None):
         """The same with the result at the root. Returns None elsewhere."""
-        if out is None and not callable(array) and self.team.rank == root:
-            out = new_result(array, _shape(array)[1:])
-        result = self._run(_REDUCE, array, out, op, root, dtype)
-        return result if self.team.rank == root else None
+        return self._run(_REDUCE, array, out, op, root, dtype)
 
     def reduce_scatter(self, array, op="sum", out=None, *, dtype=None):
         """The same with block i of the result at rank i; the second dimension of `array` is divided."""
-        if out is None and not callable(array):
-            shape = _shape(array) + [0]
-            out = new_result(array, [shape[1] // self.team.ranks, *shape[2:-1]])
         return self._run(_REDUCE_SCATTER, array, out, op, 0, dtype)
 
     def _run(self, collective, array, out, op, root, dtype):
-        return self.team._run_leaves(self._handle, self.count, collective, array, out, op, root, dtype)
-
-
-def _shape(array):
-    shape = getattr(array, "shape", None)
-    return list(memoryview(array).shape if shape is None else shape)
+        return self.team._run_leaves(self._handle, collective, array, out, op, root, dtype)

@@ -8,7 +8,6 @@ import typing
 from . import _torii
 from .errors import Status
 from .leaves import Leaves
-from .memory import new_result
 
 #: For recv(): from any rank, with any tag.
 ANY_RANK = -1
@@ -129,21 +128,14 @@ class Team(_torii.Team):
 
         This rank's `array` has the rows that torii.split(shape[0], ranks, rank) gives it. Dimension d of the result is
         dimension axes[d] of the array; None reverses all, as numpy.transpose does. Returns this rank's rows of the
-        result. Elements have 1 to 16 bytes, arrays 1 to 8 dimensions.
+        result. Elements have 1 to 16 bytes, and `out` the type of `array`; arrays have 1 to 8 dimensions.
         """
-        shape = tuple(shape)
-        axes = tuple(reversed(range(len(shape)))) if axes is None else tuple(axes)
-        if out is None:
-            if sorted(axes) != list(range(len(shape))):
-                raise ValueError(f"axes is {axes}; it must have each of 0 to {len(shape) - 1} once")
-            rows = _torii.split(shape[axes[0]], self.ranks, self.rank)[1]
-            out = new_result(array, [rows] + [shape[axis] for axis in axes[1:]])
         return self._transpose(array, out, shape, axes)
 
     def permute(self, array, destinations, out):
         """Moves items to other ranks and places: item i of `array` (along the first dimension) becomes item
         destinations[i] of the result. Places are numbered over the `out` of all ranks, rank 0's first. `destinations`
-        has uint64, and those of all ranks together name each place once."""
+        has uint64, and those of all ranks together name each place once. `out` has elements of the type of `array`."""
         return self._permute(array, destinations, out)
 
     # ---- sums over leaves
@@ -152,8 +144,7 @@ class Team(_torii.Team):
         """This rank's Leaves, for sums with the same bits at any number of ranks: `count` of `leaves` in all, from leaf
         `first` on; None: dealt in order as torii.split does. Collective; the same InvalidArgument on all ranks if
         intervals do not follow each other in the order of ranks."""
-        dealt = _torii.split(leaves, self.ranks, self.rank)
-        return Leaves(self, leaves, dealt[0] if first is None else first, dealt[1] if count is None else count)
+        return Leaves(self, leaves, first, count)
 
     # ---- collectives
 
@@ -258,10 +249,10 @@ class Team(_torii.Team):
                 team.send(mine, right)
                 got = team.recv(theirs, left)           # filled at the end of the block
 
-        It has the blocking collectives, send() and recv() of the thread that entered it. What they return is filled
-        when the block has ended; their buffers are locked until then. No call may use the result of another one, and
-        all ranks put the same collectives in their groups. start_..., prepare_..., transpose() and permute() do not
-        join: they are made at once. Groups do not nest.
+        It has the blocking collectives, also those of Leaves, send() and recv() of the thread that entered it. What
+        they return is filled when the block has ended; their buffers are locked until then. No call may use the result
+        of another one, and all ranks put the same collectives in their groups. start_..., prepare_..., transpose(),
+        permute() and leaves() do not join: they are made at once. Groups do not nest.
 
         The end of the block raises the first failure, first of the collectives, then of sends and receives. If a
         collective has been refused, none is made. If the block raises, no call of the group is made; with a collective

@@ -276,6 +276,43 @@ TEST_F(OneFails, TeamsOfWhichOneObjectCannotBeAllocated) {
   });
 }
 
+/// The first allocations of rank 1, which then does not come to the first exchange, in which the others wait.
+TEST_F(OneFails, TheOthersOfASplitOrOfLeavesDoNotWait) {
+  const Way leaves = {"leaves", [](torii_context*, torii_team* whole, Meeting::Seat&, torii_team**) {
+                        torii_leaves* made = nullptr;
+                        arm();
+                        const torii_status status = torii_leaves_create(
+                            whole, kRanks, static_cast<std::size_t>(torii_team_rank(whole)), 1, &made);
+                        (void)torii_leaves_destroy(made);
+                        return status;
+                      }};
+  settings_ = "ARENA=512M\nTIMEOUT=3";
+  on_all([&](int rank) {
+    create(rank);
+    if (context(rank) == nullptr) return;
+    for (const Way& way : {kWays[2], leaves}) {
+      for (int nth = 1; nth < 6; ++nth) {
+        torii_team* whole = nullptr;
+        torii_team* part = nullptr;
+        ASSERT_EQ(torii_team_create(context(rank), nullptr, &whole), TORII_OK) << torii_last_error();
+        end_.arrive_and_wait();
+        if (rank == 1) spoil = [nth] { allocations_left = nth; };
+        const auto begin = std::chrono::steady_clock::now();
+        const torii_status status = way.make(context(rank), whole, seats_[static_cast<std::size_t>(rank)], &part);
+        allocations_left = 0;
+        spoil = nullptr;
+        EXPECT_TRUE(rank != 1 || nth > 1 || status == TORII_NO_RESOURCE) << way.name;
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2))
+            << way.name << ", allocation " << nth << ", rank " << rank;
+        end_.arrive_and_wait();
+        EXPECT_EQ(torii_team_destroy(part), TORII_OK);
+        EXPECT_EQ(torii_team_destroy(whole), TORII_OK);
+      }
+    }
+    destroy(rank);
+  });
+}
+
 /// As above; the first exchange has been made.
 TEST_F(OneFails, ContextsOfWhichOneObjectCannotBeAllocated) {
   seats_[1].after = [](int) { arm(); };

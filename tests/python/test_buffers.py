@@ -103,8 +103,17 @@ def test_wrong_types(team):
         team.allreduce(numpy.ones(4), dtype="bfloat16")
     with pytest.raises(ValueError, match="3 bytes in items of 1"):
         team.allreduce(bytearray(3), dtype="f32")
-    with pytest.raises(BufferError, match="array has no buffer of plain elements"):
-        team.allreduce(numpy.zeros(4, "M8[s]"))
+    for dtype in ("M8[s]", "m8[D]"):
+        with pytest.raises(BufferError, match=r"array has no buffer of plain elements .*pass array.view\('int64'\)$"):
+            team.allreduce(numpy.zeros(4, dtype))
+        assert team.allreduce(numpy.ones(4, dtype).view("int64")).sum() == 4
+
+
+def test_types_of_others(team):
+    """NumPy's example of a type of a package."""
+    rational = pytest.importorskip("numpy.core._rational_tests").rational
+    with pytest.raises(BufferError, match=r"array has no buffer of plain .*; pass array.view\('uint64'\) and dtype=$"):
+        team.allreduce(numpy.zeros(4, rational))
 
 
 def test_wrong_numbers(team):
@@ -141,6 +150,42 @@ def test_dealt_arrays(team):
     with pytest.raises(torii.InvalidArgument):
         torii.split(10, 2, 2)
     assert [torii.split(10, 3, rank) for rank in range(3)] == [(0, 4), (4, 3), (7, 3)]
+
+
+@pytest.mark.parametrize("dtype", [object, "i8", ">f8", "u8", "c8", "V8", [("a", "f4"), ("b", "i4")]])
+def test_dealt_arrays_have_one_type(team, dtype):
+    """Bits of another type would be wrong numbers, or references to no object."""
+    out = numpy.zeros((3, 2), dtype)
+    text = "references to Python objects" if dtype is object else "out has elements of format .*; array has 'd', and"
+    for call in (lambda: team.transpose(numpy.arange(6.0), (2, 3), out=out),
+                 lambda: team.permute(numpy.ones((3, 2)), numpy.arange(3, dtype="u8"), out)):
+        with pytest.raises(ValueError, match=text):
+            call()
+    assert (out == numpy.zeros((3, 2), dtype)).all()
+
+
+@pytest.mark.parametrize("dtype", ["f8", ">f8", "?", "S3", "V5", "c16", [("a", "f4"), ("b", "i1")], "i8", "longdouble"])
+def test_dealt_arrays_of_any_type(team, dtype):
+    """Items are moved as they are. C's long and long long are one type here."""
+    array = numpy.frombuffer(bytes(range(6 * numpy.dtype(dtype).itemsize)), dtype).reshape(2, 3)
+    for out in (None, numpy.zeros((3, 2), numpy.longlong if dtype == "i8" else dtype)):
+        result = team.transpose(array, (2, 3), out=out)
+        assert result.tobytes() == array.T.tobytes() and (out is None or result is out)
+    out = numpy.zeros((2, 3), dtype)
+    assert team.permute(array, numpy.array([1, 0], "u8"), out).tobytes() == array[::-1].tobytes()
+
+
+def test_dealt_arrays_of_many_dimensions(team):
+    array = numpy.arange(24.0).reshape(2, 3, 4)
+    for axes in (None, (2, 0, 1), [0, 2, 1], numpy.array([1, 0, 2])):
+        numpy.testing.assert_array_equal(team.transpose(array, array.shape, axes), array.transpose(axes))
+    for shape in ((2**40, 2**40), (2**62, 4), (2**63 - 1, 2**63 - 1)):
+        with pytest.raises(ValueError, match=r"shape is \(\d+, \d+\); this rank's part has more bytes than there"):
+            team.transpose(array, shape)
+    with pytest.raises(ValueError, match="destinations has 0 values; items must have one size, and a destination each"):
+        team.permute(numpy.empty((2**61, 0), "u1"), numpy.empty(0, "u8"), numpy.empty((0, 0), "u1"))
+    with pytest.raises(ValueError, match="more elements than there can be"):
+        team.all_gather(bytearray(32), dtype="f8", counts=[4], displacements=[2**61])
 
 
 def rank_uneven():

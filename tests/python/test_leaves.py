@@ -100,6 +100,37 @@ def test_refusals_leave_the_team_as_it_was():
     ranks.job(__file__, "refusals")
 
 
+def in_groups():
+    team = torii.world()
+    leaves = team.leaves(LEAVES)
+    plain = leaves.allreduce(rows(leaves))
+    with team.group():
+        total = leaves.allreduce(rows(leaves), out=numpy.zeros(COUNT, "float32"))
+        fresh = leaves.allreduce(rows(leaves), "max")
+        count = team.allreduce(numpy.array([1]))
+        at_root = leaves.reduce(rows(leaves), root=1)
+        own = leaves.reduce_scatter(rows(leaves))
+        assert not total.any() and (at_root is None) == (team.rank == 0)
+        # The group keeps what it needs.
+        last = team.leaves(LEAVES).allreduce(rows(leaves), out=numpy.zeros(COUNT, "float32"))
+    for sum_of_all in (total, last, *([at_root] if team.rank == 1 else [])):
+        numpy.testing.assert_array_equal(sum_of_all, plain)
+    numpy.testing.assert_array_equal(own, numpy.split(plain, team.ranks)[team.rank])
+    numpy.testing.assert_array_equal(fresh, leaves.allreduce(rows(leaves), "max"))
+    assert count[0] == team.ranks
+    # A refused one refuses the group, on all ranks alike.
+    for refused, text in ((lambda: leaves.allreduce(vector, out=total), "make this call outside of the group"),
+                          (lambda: leaves.allreduce([1, 2]), "array is <class 'list'>")):
+        with pytest.raises((ValueError, TypeError), match=text), team.group():
+            team.allreduce(numpy.ones(2))
+            refused()
+    numpy.testing.assert_array_equal(leaves.allreduce(rows(leaves)), plain)
+
+
+def test_leaves_join_groups():
+    ranks.job(__file__, "in_groups")
+
+
 def fails_on_one():
     team = torii.world()
     leaves = team.leaves(4)

@@ -247,6 +247,45 @@ def test_exit_with_a_daemon_thread_in_a_call(call):
     assert (code, out, errors) == (0, "", "")
 
 
+IN_SUBINTERPRETERS = """
+import sys
+import _xxsubinterpreters as interpreters
+
+
+def refused():
+    other = interpreters.create()
+    for module in ("torii", "torii.leaves", "torii._torii"):
+        try:
+            interpreters.run_string(other, f"import {module}")
+        except interpreters.RunFailedError as error:
+            assert "ImportError" in str(error) and "in the main interpreter" in str(error), error
+        else:
+            raise SystemExit("torii was imported")
+    interpreters.destroy(other)
+
+
+if sys.argv[1] == "first":
+    refused()
+import torii
+
+team = torii.world()
+for _ in range(3):
+    refused()
+    assert team.allreduce(bytearray(b"ab"), "max") == b"ab"
+with torii.Context() as context, context.team() as team:
+    team.barrier()
+print("well", end="")
+"""
+
+
+@pytest.mark.parametrize("when", ["first", "later"])
+def test_subinterpreters_are_refused(when):
+    """The module has one state for the process, which a subinterpreter would take over, and take along when it ends."""
+    pytest.importorskip("_xxsubinterpreters")
+    code, out, errors = ranks.start("-c", IN_SUBINTERPRETERS, when)
+    assert (code, out) == (0, "well"), errors
+
+
 MPIRUN = shutil.which("mpirun.openmpi")
 PMIX = pathlib.Path(torii.__file__).parents[2] / "lib" / "torii" / "libtorii_pmix.so"
 
