@@ -125,6 +125,15 @@ TEST_F(Lab, RanksFindTheirPlaceAndAFreshToken) {
   EXPECT_EQ(tokens.size(), 2u);
 }
 
+TEST_F(Lab, InsideARankOfAnotherJobItsOwnRanksJoin) {
+  Words words{bin_dir() + "/torii-run", "-n", "1", "--"};
+  const Words lab = command({"torus", "2"}, {helper("join_rank"), "gather"});
+  words.insert(words.end(), lab.begin(), lab.end());
+  const Outcome outcome = run(words);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "rank 1: gathered 2")) << outcome.output;
+}
+
 TEST_F(Lab, NodesAreKnownByNameInside) {
   std::string output;
   report({"torus", "2"}, {"sh", "-c", "grep node1 /etc/hosts; ip netns exec node1 ip -brief address show node"},
@@ -149,6 +158,9 @@ TEST_F(Lab, OpenMpiStartsRanksOnTheNodes) {
   for (int node = 0; node < 4; ++node) {
     EXPECT_TRUE(holds(outcome.output, "node" + std::to_string(node) + "\n")) << outcome.output;
   }
+  const Outcome failed = run(command({"torus", "2", "--open-mpi"}, {"false"}));
+  EXPECT_NE(failed.code, 0);
+  EXPECT_FALSE(holds(failed.output, "replaced by")) << failed.output;
 }
 
 }  // namespace
