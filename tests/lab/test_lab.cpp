@@ -150,6 +150,16 @@ TEST_F(Lab, PicturesAreWritten) {
   EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n")) << svg;
 }
 
+TEST_F(Lab, APlanIsComparedOnStdoutWithoutFiles) {
+  const Words job{helper("join_rank"), "gather"};
+  const Outcome outcome = run(command({"torus", "2", "--plan", "allreduce:ring:4K"}, job));
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "allreduce of 4096 bytes by ring: the bytes of all links")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "\n   0    1     xm           2048 ")) << outcome.output;
+  const Outcome in_file = run(command({"torus", "2", "--plan", "allreduce:ring:4K", "--json", path("plan")}, job));
+  EXPECT_FALSE(holds(in_file.output, "the bytes of all links")) << in_file.output;
+}
+
 TEST_F(Lab, OpenMpiStartsRanksOnTheNodes) {
   if (run({"sh", "-c", "command -v mpirun.openmpi"}).code != 0) GTEST_SKIP() << "mpirun.openmpi is not installed";
   const Outcome outcome =

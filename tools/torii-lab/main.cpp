@@ -72,6 +72,8 @@ int run_inside(const Options& options, const LabNetwork& network, const std::opt
     report.loads = loads_between(before, laboratory.counts());
     Output(options.json).write(report_json(report));
     Output(options.svg).write(report_svg(report));
+    // The files have the comparison; without them it is printed.
+    if (prediction && options.json.empty() && options.svg.empty()) Output("-").write(report_plan(report));
     return report.exit_code;
   } catch (const Error& error) {
     std::fprintf(stderr, "torii-lab: %s\n", error.what());
@@ -95,7 +97,7 @@ void add_job_options(CLI::App& app, Options& options) {
   app.add_option("--svg", options.svg, "draw the loads into this file; - for stdout");
   app.add_option("--plan", options.plan,
                  "torus and mesh: compare the loads with this plan, COLLECTIVE:ALGORITHM:BYTES as in "
-                 "allreduce:bucket:4M");
+                 "allreduce:bucket:4M; a table on stdout unless --json or --svg has it");
   app.add_flag("--open-mpi", options.job.open_mpi, "let Open MPI's mpirun start the program, which is an MPI program");
 }
 
