@@ -85,8 +85,12 @@ int run_inside(const Options& options, const LabNetwork& network, const std::opt
 int enter_and_run(int count, char** words) {
   std::string command;
   for (int i = 1; i < count; ++i) command += std::string(i > 1 ? " " : "") + words[i];
-  if (count >= 2 && enter_by_name(words[0])) execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-  std::fprintf(stderr, "torii-lab: cannot enter %s: %s\n", count > 0 ? words[0] : "no host", std::strerror(errno));
+  if (count < 2) {
+    std::fprintf(stderr, "torii-lab: enter needs a host and a command: torii-lab enter HOST COMMAND\n");
+    return kBadInput;
+  }
+  if (enter_by_name(words[0])) execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+  std::fprintf(stderr, "torii-lab: cannot enter %s: %s\n", words[0], std::strerror(errno));
   return kNotPossible;
 }
 
