@@ -49,19 +49,39 @@ void keep_standard_streams() {
   }
 }
 
+int wait_for_job(pid_t child, const Descriptor& signals,
+                 const std::function<void(int signal, bool from_terminal)>& pass_on) {
+  while (true) {
+    signalfd_siginfo info;
+    if (read(signals.get(), &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) continue;
+    if (info.ssi_signo != SIGCHLD) {
+      pass_on(static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL);
+      continue;
+    }
+    // Other children that have ended are collected too: nobody else does, and the first process of a container inherits
+    // every orphan.
+    int status = 0;
+    for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
+      if (pid == child) return exit_code_of(status);
+    }
+  }
+}
+
 int RankJob::run() {
   std::signal(SIGCHLD, SIG_DFL);
   const sigset_t mask = job_signals();
   sigprocmask(SIG_BLOCK, &mask, &inherited_mask_);
-  signals_ = Descriptor(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
+  sigset_t heard = mask;
+  if (!rules_.hears_signals) sigemptyset(&heard);
+  sigaddset(&heard, SIGCHLD);
+  signals_ = Descriptor(signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK));
   if (start()) {
     if (rules_.timeout_s > 0) {
       timeout_at_ = Clock::now() + std::chrono::ceil<Clock::duration>(std::chrono::duration<double>(rules_.timeout_s));
     }
     started();
   } else {
-    signal_all(SIGKILL);
-    ending_ = true;
+    kill_all();
   }
   std::vector<pollfd> entries;
   while (any_running()) {
@@ -73,7 +93,8 @@ int RankJob::run() {
     on_deadlines();
     serve();
   }
-  return exit_code_.value_or(kDone);
+  const bool survived = has_end_ && !survivor_failed_ && !ending_ && !interrupted_;
+  return rules_.continue_on_failure && survived ? kDone : exit_code_.value_or(kDone);
 }
 
 void RankJob::say(const std::string& sentence) const {
@@ -166,15 +187,31 @@ void RankJob::hear_signals() {
   signalfd_siginfo info;
   while (read(signals_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
     const int signal = static_cast<int>(info.ssi_signo);
-    if (signal == SIGCHLD) continue;
-    // The ranks handle the first signal; the second one ends them.
-    if (interrupted_) {
-      signal_all(SIGKILL);
-    } else if (info.ssi_code != SI_KERNEL) {
-      signal_all(signal);  // a terminal's signal has reached the ranks already: they share our process group
-    }
-    interrupted_ = true;
+    if (signal != SIGCHLD) hear(signal, info.ssi_code == SI_KERNEL);
   }
+}
+
+void RankJob::hear(int signal, bool from_terminal) {
+  ending();
+  // The ranks handle the first signal; the second one ends them.
+  if (interrupted_) {
+    signal_all(SIGKILL);
+  } else if (!from_terminal) {
+    signal_all(signal);
+  }
+  interrupted_ = true;
+}
+
+void RankJob::kill_all() {
+  ending();
+  ending_ = true;
+  signal_all(SIGKILL);
+}
+
+bool RankJob::is_rank(pid_t pid) const { return std::ranges::find(processes_, pid, &Process::pid) != processes_.end(); }
+
+bool RankJob::is_running(pid_t pid) const {
+  return std::ranges::any_of(processes_, [pid](const Process& one) { return one.running && one.pid == pid; });
 }
 
 void RankJob::reap() {
@@ -204,6 +241,7 @@ void RankJob::on_end(int rank, int status) {
                ", replacement " + std::to_string(replacements_) + " of " + std::to_string(rules_.replacements));
   }
   say(sentence);
+  survivor_failed_ = survivor_failed_ || (exit_code_ && !WIFSIGNALED(status));
   // A lost peer is a consequence: the lost rank may be reported a moment later, and its code is the job's.
   if (!exit_code_ || exit_code_ == kPeerLost) exit_code_ = code;
   if (!rules_.continue_on_failure && !end_at_) end_at_ = Clock::now() + kGrace;
@@ -227,6 +265,7 @@ void RankJob::on_deadlines() {
 void RankJob::end_all() {
   end_at_.reset();
   if (ending_ || !any_running()) return;
+  ending();
   ending_ = true;
   signal_all(SIGTERM);
   signal_all(SIGCONT);  // a stopped process does not hear SIGTERM

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,6 +26,12 @@ sigset_t job_signals();
 /// job, would get that number, and the ranks would read and write it. Call it first.
 void keep_standard_streams();
 
+/// Waits for the end of `child`, a process that runs a job, and returns its exit code. `signals` is a signalfd of
+/// job_signals(); every signal that ends a job is given to `pass_on`. A terminal's signal has reached the whole process
+/// group already. Other children of this process are collected when they end.
+int wait_for_job(pid_t child, const Descriptor& signals,
+                 const std::function<void(int signal, bool from_terminal)>& pass_on);
+
 struct RankJobRules {
   std::string speaker;               ///< the program in whose name messages are printed
   std::vector<std::string> command;  ///< program and arguments
@@ -33,6 +40,7 @@ struct RankJobRules {
   bool continue_on_failure = false;  ///< ranks go on when one fails
   int replacements = 0;             ///< so many failed ranks are replaced by new processes; then a failure ends the job
   int no_program_code = kBadInput;  ///< the exit code if the program cannot be started
+  bool hears_signals = true;        ///< false: the derived class is told of signals, and calls hear()
 };
 
 /// Single-threaded. A derived class overrides what differs; nothing is called before run().
@@ -46,7 +54,9 @@ class RankJob {
   RankJob& operator=(const RankJob&) = delete;
 
   /// Runs the job to its end and returns the exit code: 0, the first failing rank's code or 128 + signal,
-  /// no_program_code, 3 if this machine cannot hold the job, 4 after the timeout.
+  /// no_program_code, 3 if this machine cannot hold the job, 4 after the timeout. With continue_on_failure it is also 0
+  /// if a rank has ended well and no survivor has failed: a survivor is a rank that ends by itself after the first
+  /// failure; a rank that a signal ends is lost.
   int run();
 
  protected:
@@ -66,7 +76,16 @@ class RankJob {
   virtual void watch(std::vector<pollfd>& entries) const;
   virtual std::optional<Clock::time_point> deadline() const { return std::nullopt; }
   virtual void serve() {}
+  /// Called before ranks are told to end, or when they may have been.
+  virtual void ending() {}
 
+  /// A signal has come that ends a job. `from_terminal`: the ranks have it already.
+  void hear(int signal, bool from_terminal);
+  /// Kills all ranks now.
+  void kill_all();
+  /// Whether this process is or was a rank.
+  bool is_rank(pid_t pid) const;
+  bool is_running(pid_t pid) const;
   void say(const std::string& sentence) const;
   const RankJobRules& rules() const { return rules_; }
 
@@ -97,6 +116,7 @@ class RankJob {
   std::optional<int> exit_code_;  // decided by the first failure or the timeout
   bool ending_ = false;           // the ranks were told to end; how they end does not matter
   bool interrupted_ = false;
+  bool survivor_failed_ = false;
   int replacements_ = 0;  // so far
   bool has_end_ = false;  // a rank has ended well: a new process would not find it
   std::optional<Clock::time_point> timeout_at_;

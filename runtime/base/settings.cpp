@@ -224,7 +224,7 @@ Row ports_row() {
     if (settings.port_low == 0) return std::string("auto");
     return std::to_string(settings.port_low) + "-" + std::to_string(settings.port_high);
   };
-  return {"PORTS", Scope::own, "auto, or LOW-HIGH with ports from 1 to 65535", "ports that torii listens on",
+  return {"PORTS", Scope::own, "auto, or LOW-HIGH with ports from 1 to 65535", "ports of rank 0; engines ignore it",
           parse,   print};
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/log.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -37,6 +38,16 @@ void check_token(const Settings& settings, const std::vector<Address>& addresses
   }
 }
 
+/// Fewer bytes cannot hold 128 random bits. A reader of one handshake can try such tokens off line.
+constexpr std::size_t kTokenLeast = 16;
+
+/// A warning only, because those who reach the port may be trusted. The default level shows only errors.
+void warn_of_short_token(const std::string& token) {
+  if (token.empty() || token.size() >= kTokenLeast) return;
+  log(LogLevel::error, "TORII_JOB_TOKEN has only " + std::to_string(token.size()) +
+                           " bytes and can be guessed; openssl rand -hex 16 makes a good one");
+}
+
 }  // namespace
 
 std::unique_ptr<Bootstrap> join_tcp(const Settings& settings, int rank, int ranks, const std::string& host, int port) {
@@ -59,6 +70,7 @@ std::unique_ptr<Bootstrap> join_tcp(const Settings& settings, int rank, int rank
     links.push_back(dial_rank_0(identity, {find, true}));
     return make_tcp_bootstrap(identity, std::move(links));
   }
+  warn_of_short_token(settings.job_token);
   const std::vector<Address> addresses = Address::resolve(host, port);
   check_token(settings, addresses, host);
   std::vector<Descriptor> listeners;

@@ -60,7 +60,7 @@ std::unique_ptr<Bootstrap> make_tcp_bootstrap(const TcpIdentity& identity, std::
 
 /// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Rank 0 listens on `host`, which must be an address of its host; the key
 /// is that of TORII_JOB_TOKEN. Without a token only an address that other hosts cannot reach is allowed, unless
-/// TORII_INSECURE=1. Throws Error: those above, and invalid_argument.
+/// TORII_INSECURE=1. Rank 0 logs a token of fewer than 16 bytes. Throws Error: those above, and invalid_argument.
 std::unique_ptr<Bootstrap> join_tcp(const Settings& settings, int rank, int ranks, const std::string& host, int port);
 
 /// The result of a read.

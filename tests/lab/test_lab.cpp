@@ -125,6 +125,15 @@ TEST_F(Lab, RanksFindTheirPlaceAndAFreshToken) {
   EXPECT_EQ(tokens.size(), 2u);
 }
 
+TEST_F(Lab, InsideARankOfAnotherJobItsOwnRanksJoin) {
+  Words words{bin_dir() + "/torii-run", "-n", "1", "--"};
+  const Words lab = command({"torus", "2"}, {helper("join_rank"), "gather"});
+  words.insert(words.end(), lab.begin(), lab.end());
+  const Outcome outcome = run(words);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "rank 1: gathered 2")) << outcome.output;
+}
+
 TEST_F(Lab, NodesAreKnownByNameInside) {
   std::string output;
   report({"torus", "2"}, {"sh", "-c", "grep node1 /etc/hosts; ip netns exec node1 ip -brief address show node"},
@@ -141,6 +150,16 @@ TEST_F(Lab, PicturesAreWritten) {
   EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n")) << svg;
 }
 
+TEST_F(Lab, APlanIsComparedOnStdoutWithoutFiles) {
+  const Words job{helper("join_rank"), "gather"};
+  const Outcome outcome = run(command({"torus", "2", "--plan", "allreduce:ring:4K"}, job));
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "allreduce of 4096 bytes by ring: the bytes of all links")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "\n   0    1     xm           2048 ")) << outcome.output;
+  const Outcome in_file = run(command({"torus", "2", "--plan", "allreduce:ring:4K", "--json", path("plan")}, job));
+  EXPECT_FALSE(holds(in_file.output, "the bytes of all links")) << in_file.output;
+}
+
 TEST_F(Lab, OpenMpiStartsRanksOnTheNodes) {
   if (run({"sh", "-c", "command -v mpirun.openmpi"}).code != 0) GTEST_SKIP() << "mpirun.openmpi is not installed";
   const Outcome outcome =
@@ -149,6 +168,9 @@ TEST_F(Lab, OpenMpiStartsRanksOnTheNodes) {
   for (int node = 0; node < 4; ++node) {
     EXPECT_TRUE(holds(outcome.output, "node" + std::to_string(node) + "\n")) << outcome.output;
   }
+  const Outcome failed = run(command({"torus", "2", "--open-mpi"}, {"false"}));
+  EXPECT_NE(failed.code, 0);
+  EXPECT_FALSE(holds(failed.output, "replaced by")) << failed.output;
 }
 
 }  // namespace

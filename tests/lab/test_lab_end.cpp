@@ -136,6 +136,8 @@ TEST(LabCommandLine, MistakesAreNamed) {
                         {{"tree", "/none", "--", "true"}, "/none"},
                         {{"torus", "3x3", "true"}, "'true' is not understood; write -- before the program"},
                         {{"torus", "3x3"}, "no program to start"},
+                        {{"enter"}, "torii-lab: enter needs a host and a command"},
+                        {{"enter", "node0"}, "torii-lab: enter needs a host and a command"},
                         {{"torus", "3x3", "--"}, "no program to start"}};
   for (const Case& one : cases) {
     Words words{lab};

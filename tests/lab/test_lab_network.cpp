@@ -236,6 +236,39 @@ TEST(LabPrediction, KnowsWhatEachLinkCarries) {
   for (const auto& node : chain.bytes) EXPECT_EQ(node, std::vector<std::uint64_t>(node.size(), 65536));
 }
 
+/// Two cables of an extent of 2, and the two ways half round an extent of 4, get half the bytes each.
+TEST(LabPrediction, DividesBytesBetweenTwoWays) {
+  constexpr double kBytes = 1 << 20;
+  for (const char* const extents : {"2", "2x2", "2x2x2", "3x2"}) {
+    const LabNetwork network = torus_network("torus", extents, 50);
+    const LabPrediction plan = predict(network, "allreduce:trinaryx3:1M");
+    double all = 0;
+    for (std::size_t node = 0; node < plan.bytes.size(); ++node) {
+      const std::vector<LabDevice>& devices = network.nodes[node].devices;
+      for (std::size_t one = 0; one < devices.size(); one += 2) {
+        all += static_cast<double>(plan.bytes[node][one] + plan.bytes[node][one + 1]);
+        if (devices[one].peer != devices[one + 1].peer) continue;  // an extent of 3
+        EXPECT_GT(plan.bytes[node][one], 0u) << extents << ", node " << node;
+        EXPECT_EQ(plan.bytes[node][one] - plan.bytes[node][one + 1], plan.bytes[node][one] % 2) << extents;
+      }
+    }
+    EXPECT_NEAR(all, 2 * (network.ranks - 1) * kBytes, 1) << extents;
+  }
+  // From node 0 to node 2 of a ring of four.
+  const LabNetwork ring = torus_network("torus", "4", 50);
+  const LabPrediction tree = predict(ring, "broadcast:binomial:1M");
+  const auto sent = [&](std::size_t node, const std::string& device) {
+    return tree
+        .bytes[node][static_cast<std::size_t>(device_of(ring.nodes[node], device) - ring.nodes[node].devices.data())];
+  };
+  EXPECT_EQ(sent(0, "xp") + sent(0, "xm"), 2u << 20);
+  EXPECT_EQ(sent(3, "xm"), 1u << 19);
+  EXPECT_EQ(sent(1, "xp"), 1u << 19);
+  // One cable has all.
+  const LabPrediction mesh = predict(torus_network("mesh", "2", 50), "broadcast:ring:1M");
+  EXPECT_EQ(mesh.bytes, (std::vector<std::vector<std::uint64_t>>{{1 << 20}, {0}}));
+}
+
 TEST(LabPrediction, NamesWhatIsWrong) {
   const LabNetwork torus = torus_network("torus", "3x3", 50);
   const auto says = [&](const LabNetwork& network, const std::string& what, const std::string& part) {
@@ -262,7 +295,11 @@ TEST(LabPrediction, StandsBesideTheCounters) {
   EXPECT_EQ(json["links"][0]["plan_bytes"], 1000);
   EXPECT_DOUBLE_EQ(json["links"][0]["of_plan"], 1.2);
   EXPECT_NE(report_svg(report).find("120.0 % of the plan"), std::string::npos);
+  const std::string table = report_plan(report);
+  EXPECT_NE(table.find("a plan: the bytes of all links are those of 2 calls"), std::string::npos) << table;
+  EXPECT_NE(table.find("   1    0     xm           3000           5600      93.3\n"), std::string::npos) << table;
   report.prediction->bytes[0][0] = 0;
+  EXPECT_NE(report_plan(report).find("         -\n"), std::string::npos);
   EXPECT_TRUE(nlohmann::json::parse(report_json(report))["links"][0]["of_plan"].is_null());
   EXPECT_NE(report_svg(report).find("none of it planned"), std::string::npos);
 }

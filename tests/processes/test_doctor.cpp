@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "tests/support/places.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/torii-info/checks.hpp"
 #include "tools/torii-info/doctor.hpp"
@@ -113,6 +117,14 @@ TEST(Doctor, Memory) {
   expect(found, "overcommit", State::ok, "mode 1", "");
   found.locked_bytes = 65536;
   expect(found, "memlock", State::limit, "64 KiB", "ulimit -l unlimited");
+}
+
+/// The page, the doctor and the image agree.
+TEST(Doctor, TheImageGivesNoMemoryToDevShm) {
+  std::ifstream file(std::filesystem::path(tests::source_dir()) / "packaging/docker/Dockerfile");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(text.find("need nothing of /dev/shm"), std::string::npos);
+  EXPECT_EQ(text.find("--shm-size"), std::string::npos);
 }
 
 TEST(Doctor, UserfaultfdAndPlacement) {

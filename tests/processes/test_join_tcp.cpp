@@ -68,6 +68,18 @@ TEST(JoinTcp, AWrongTokenIsRefusedOnBothSides) {
   EXPECT_TRUE(holds(told.output, "error 6 about rank 1: rank 1 has not joined in time")) << told.output;
 }
 
+TEST(JoinTcp, AShortTokenIsToldOnce) {
+  for (const std::string token : {"short", "fifteen-letters", "sixteen-letters."}) {
+    const auto outcomes = run_job(2, {"gather"}, meeting_at(free_port()) + Words{"TORII_JOB_TOKEN=" + token});
+    const std::string told = "TORII_JOB_TOKEN has only " + std::to_string(token.size()) + " bytes and can be guessed";
+    for (const Outcome& one : outcomes) {
+      EXPECT_EQ(one.code, 0) << one.output;
+      EXPECT_EQ(holds(one.output, told), &one == &outcomes[0] && token.size() < 16) << one.output;
+      EXPECT_FALSE(holds(one.output, token)) << one.output;
+    }
+  }
+}
+
 TEST(JoinTcp, MissingRanksAreNamedByAllOthers) {
   const Words common = meeting_at(free_port()) + Words{"TORII_TIMEOUT=1"};
   const auto zero = start_rank(0, 5, {"gather"}, common);

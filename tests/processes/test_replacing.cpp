@@ -35,7 +35,7 @@ void kill_and_replace(int ranks, int kills, const Seed& seed, const std::vector<
   std::uniform_real_distribution<double> pause_ms(0, 60);
   for (int kill = 0; kill < kills;) {
     sleep_ms(pause_ms(random));
-    const std::vector<pid_t> children = children_of(job.pid());
+    const std::vector<pid_t> children = ranks_of(job.pid());
     if (children.empty()) continue;
     const pid_t chosen = children[random() % children.size()];
     if (::kill(chosen, SIGKILL) == 0) ++kill;

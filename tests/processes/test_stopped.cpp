@@ -74,8 +74,9 @@ void stop_launched_jobs(const std::vector<LaunchedJob>& jobs, useconds_t running
   usleep(running_us);
   std::vector<std::thread> stops;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    std::vector<pid_t> processes = {launched[i]->pid()};
-    const std::vector<pid_t> started = children_of(launched[i]->pid());
+    std::vector<pid_t> processes = children_of(launched[i]->pid());
+    processes.push_back(launched[i]->pid());
+    const std::vector<pid_t> started = ranks_of(launched[i]->pid());
     EXPECT_EQ(started.size(), static_cast<std::size_t>(jobs[i].ranks)) << "job " << i;
     processes.insert(processes.end(), started.begin(), started.end());
     stops.emplace_back(stop_for_long, processes);

@@ -156,6 +156,19 @@ TEST(ToriiInfo, OverviewAsJson) {
   EXPECT_EQ(all.at("warnings").size(), 1u);
 }
 
+TEST(ToriiInfo, OverviewNamesFilesWithoutWhichNoJobStarts) {
+  for (const std::string variable : {"TORII_TUNE_FILE=", "TORII_RANK_MAP=", "TORII_TOPOLOGY=tree:"}) {
+    const json warnings = json_of({}, {variable + "no_such.file"}).at("warnings");
+    ASSERT_EQ(warnings.size(), 1u) << variable;
+    const std::string warning = warnings[0];
+    EXPECT_TRUE(holds(warning, "no job can start with " + variable.substr(0, variable.find('=')))) << warning;
+    EXPECT_TRUE(holds(warning, "no_such.file")) << warning;
+  }
+  const Outcome text = torii_info({}, {"TORII_TUNE_FILE=no_such.file"});
+  EXPECT_TRUE(holds(text.output, "no job can start with TORII_TUNE_FILE: ")) << text.output;
+  EXPECT_TRUE(holds(text.output, "ports of rank 0; engines ignore it")) << text.output;
+}
+
 TEST(ToriiInfo, OverviewDrawsDevicesAndMemoriesOfTheMachine) {
   const std::filesystem::path source = source_dir();
   const std::string machine = source / "tests/runtime/devices/machines/two_sides.xml";
@@ -178,10 +191,18 @@ TEST(ToriiInfo, ProbeSeesThatSharedMemoryDoesNotWork) {
   // Too little address space for two arenas of the least size.
   const Outcome outcome = limited("ulimit -v 500000;", "--json -");
   ASSERT_EQ(outcome.code, 0) << outcome.output;
-  const json transports = json::parse(outcome.output).at("transports");
+  const json all = json::parse(outcome.output);
+  const json& transports = all.at("transports");
   const json& shared_memory = named(transports, "shared_memory");
   EXPECT_FALSE(shared_memory.at("works").get<bool>()) << shared_memory;
   EXPECT_TRUE(holds(shared_memory.at("reason"), "ulimit -v")) << shared_memory;
+  // A transport that does not work has no provider that is usable and chosen.
+  for (const auto& [transport, providers] : all.at("providers").items()) {
+    if (!providers.is_array() || named(transports, transport).at("works").get<bool>()) continue;
+    for (const json& one : providers) {
+      EXPECT_FALSE(one.at("chosen").get<bool>() && one.at("usable").get<bool>()) << transport << ": " << one;
+    }
+  }
 }
 
 TEST(ToriiInfo, DoctorSeesLimits) {

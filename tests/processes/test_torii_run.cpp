@@ -108,6 +108,14 @@ TEST(ToriiRun, TooFewDescriptorsAreNamedWithTheLimit) {
   const Outcome outcome = run({"sh", "-c", "ulimit -n 64; " + kRun + " -n 80 -- true"});
   EXPECT_EQ(outcome.code, 3) << outcome.output;
   EXPECT_TRUE(holds(outcome.output, "Too many open files; raise the limit (ulimit -n)")) << outcome.output;
+  // With which limit the job cannot even begin depends on what this process has open.
+  bool is_told = false;
+  for (int limit = 4; limit < 40 && !is_told; ++limit) {
+    const Outcome none = run({"sh", "-c", "ulimit -n " + std::to_string(limit) + "; " + kRun + " -n 1 -- true"});
+    is_told = holds(none.output, "cannot start the job: Too many open files; raise the limit (ulimit -n)");
+    EXPECT_EQ(none.code, is_told ? 3 : 127) << none.output;
+  }
+  EXPECT_TRUE(is_told);
 }
 
 TEST(ToriiRun, ReturnsTheFirstFailingRanksCode) {
@@ -142,8 +150,36 @@ TEST(ToriiRun, KillsWhoDoesNotListen) {
 TEST(ToriiRun, ContinueLetsTheOthersFinish) {
   const Outcome outcome =
       shell(3, "[ $TORII_RANK = 1 ] && exit 6; sleep 2; echo finished $TORII_RANK", {"--on-failure", "continue"});
-  EXPECT_EQ(outcome.code, 6);
+  EXPECT_EQ(outcome.code, 0);
   EXPECT_TRUE(holds(outcome.output, "finished 0\n") && holds(outcome.output, "finished 2\n")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, ") ended with code 6")) << outcome.output;
+}
+
+TEST(ToriiRun, ContinueEndsWellIfTheSurvivorsDo) {
+  struct Case {
+    const char* rank1;
+    const char* rank2;
+    const char* rank0;
+    int code;
+  };
+  const Case cases[] = {{"kill -9 $$", "exit 0", "exit 0", 0},
+                        {"kill -9 $$", "kill -9 $$", "exit 0", 0},
+                        {"exit 6", "kill -9 $$", "exit 0", 0},
+                        {"kill -9 $$", "exit 5", "exit 0", 128 + SIGKILL},
+                        {"exit 6", "exit 7", "exit 0", 6},
+                        {"kill -9 $$", "kill -9 $$", "kill -9 $$", 128 + SIGKILL},
+                        {"kill -9 $$", "exit 0", "exit 3", 128 + SIGKILL},
+                        {"exit 0", "exit 0", "exit 3", 0}};
+  for (const Case& one : cases) {
+    // One after the other: rank 1, 2, 0.
+    const std::string script = std::string("case $TORII_RANK in 1) ") + one.rank1 + ";; 2) sleep 0.2; " + one.rank2 +
+                               ";; *) sleep 0.4; " + one.rank0 + ";; esac";
+    const Outcome outcome = shell(3, script, {"--on-failure", "continue"});
+    EXPECT_EQ(outcome.code, one.code) << script << "\n" << outcome.output;
+  }
+  // A job that was told to end has no survivors.
+  const std::string script = "[ $TORII_RANK = 1 ] && exit 0; sleep 60";
+  EXPECT_EQ(shell(2, script, {"--on-failure", "continue", "--timeout", "0.3"}).code, 4);
 }
 
 TEST(ToriiRun, ReplaceStartsAFailedRankAnew) {
@@ -189,7 +225,7 @@ TEST(ToriiRun, ForwardsSignals) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::string script = "trap 'echo got; exit 0' INT TERM; echo ready; while :; do sleep 0.02; done";
     Process handled({kRun, "-n", "2", "--", "sh", "-c", script});
-    ASSERT_TRUE(eventually([&] { return children_of(handled.pid()).size() == 2; }));
+    ASSERT_TRUE(eventually([&] { return ranks_of(handled.pid()).size() == 2; }));
     std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until the shells have set their traps
     handled.kill(signal);
     const Outcome outcome = handled.wait();
@@ -197,7 +233,7 @@ TEST(ToriiRun, ForwardsSignals) {
     EXPECT_NE(outcome.output.find("got\n"), outcome.output.rfind("got\n")) << "both ranks must get it";
 
     Process unhandled({kRun, "-n", "2", "--", "sleep", "60"});
-    ASSERT_TRUE(eventually([&] { return children_of(unhandled.pid()).size() == 2; }));
+    ASSERT_TRUE(eventually([&] { return ranks_of(unhandled.pid()).size() == 2; }));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     unhandled.kill(signal);
     EXPECT_EQ(unhandled.wait().code, 128 + signal);
@@ -206,7 +242,7 @@ TEST(ToriiRun, ForwardsSignals) {
 
 TEST(ToriiRun, ASecondSignalKills) {
   Process job({kRun, "-n", "2", "--", "sh", "-c", "trap '' INT TERM; while :; do sleep 0.02; done"});
-  ASSERT_TRUE(eventually([&] { return children_of(job.pid()).size() == 2; }));
+  ASSERT_TRUE(eventually([&] { return ranks_of(job.pid()).size() == 2; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   job.kill(SIGINT);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -282,7 +318,7 @@ TEST_F(Residue, KillsAtRandomMomentsLeaveNothing) {
     std::mt19937_64 random(seed.value);
     Process job({launcher_, "-n", std::to_string(kRanks), "--", rank_program_, "loop"});
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
-    const std::vector<pid_t> ranks = children_of(job.pid());
+    const std::vector<pid_t> ranks = ranks_of(job.pid());
     const std::size_t victim = random() % (kRanks + 1);
     const bool kills_launcher = victim >= ranks.size();
     kill(kills_launcher ? job.pid() : ranks[victim], SIGKILL);

@@ -242,7 +242,7 @@ TEST_F(Tune, CtrlCEndsAllProcessesAndWritesNothing) {
     Process tune({kToriiInfo, "tune", "--ranks", "2", "--oversubscribe", "-o", path("table")});
     std::vector<pid_t> ranks;
     const double begun_s = now_s();
-    while ((ranks = children_of(tune.pid())).size() < 2 && now_s() - begun_s < 30) sched_yield();
+    while ((ranks = ranks_of(tune.pid())).size() < 2 && now_s() - begun_s < 30) sched_yield();
     ASSERT_EQ(ranks.size(), 2U);
     tune.kill(signal);
     const Outcome outcome = tune.wait();

@@ -40,7 +40,19 @@ def test_exit_code_of_the_first_failure(way):
 def test_others_continue(way):
     text = "sys.exit(5) if torii.world().rank == 1 else (time.sleep(2), say('through'))"
     code, out, errors = ranks.start(*way, "-n", "2", "--on-failure", "continue", *program(text))
-    assert (code, out) == (5, "through\n"), errors
+    assert (code, out) == (0, "through\n") and "ended with code 5" in errors, errors
+
+
+@pytest.mark.parametrize(("deaths", "end", "expected"), [(1, 0, 0), (2, 0, 0), (1, 7, 137), (3, 0, 137)])
+def test_code_of_survivors(deaths, end, expected):
+    text = f"""
+rank = torii.world().rank
+time.sleep(0.1 * rank)
+os.kill(os.getpid(), 9) if rank < {deaths} else None
+time.sleep(0.5)
+sys.exit({end} if rank == 2 else 0)"""
+    code, _, errors = ranks.start(*WAYS["alone"], "-n", "3", "--on-failure", "continue", *program(text))
+    assert code == expected, errors
 
 
 def test_replacing_needs_torii_run():
@@ -80,6 +92,60 @@ def test_interrupt(way, number):
         os.killpg(launcher.pid, number)
         assert launcher.wait(ranks.TIMEOUT_S) != 0
         assert time.monotonic() - begin < 10
+
+
+# SIGTERM is handled at leisure: for longer than the others get after a failure, which is less here.
+SAVES = """
+def save(*_):
+    time.sleep(1)
+    say("saved")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+say("up")
+time.sleep(30)"""
+HASTY = ALONE.replace("sys.exit", "r._TERMINATE_S = 0.2; sys.exit")
+
+
+def test_ranks_may_take_their_time_after_a_signal():
+    command = [sys.executable, "-c", HASTY, "-n", "2", *program(SAVES)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as launcher:
+        assert [launcher.stdout.readline() for _ in range(2)] == [b"up\n"] * 2
+        launcher.send_signal(signal.SIGTERM)
+        assert launcher.stdout.read() == b"saved\n" * 2
+        assert launcher.wait(ranks.TIMEOUT_S) == 0
+
+
+def test_second_signal_kills():
+    text = "signal.signal(signal.SIGTERM, signal.SIG_IGN); say('up'); time.sleep(50)"
+    command = [sys.executable, *WAYS["alone"], "-n", "2", *program(text)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as launcher:
+        assert [launcher.stdout.readline() for _ in range(2)] == [b"up\n"] * 2
+        launcher.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        assert launcher.poll() is None
+        launcher.send_signal(signal.SIGTERM)
+        assert launcher.wait(ranks.TIMEOUT_S) == 128 + 9
+
+
+@pytest.mark.parametrize("inner", [["-m", "torii.run", "--prefix"], ["-c", ALONE]], ids=["prefix", "alone"])
+def test_inside_a_rank(inner):
+    """The ranks of the inner job do not join the outer one."""
+    command = [*inner, "-n", "2", *program("say(torii.world().ranks)")]
+    text = f"sys.exit(subprocess.run([sys.executable, *{command!r}], check=False).returncode)"
+    code, out, errors = ranks.start(*WAYS["torii_run"], "-n", "1", *program(text))
+    assert code == 0 and out.count("2\n") == 2, errors
+
+
+def test_prefix_does_not_wait_for_background_processes():
+    """They keep the pipes of the ranks open."""
+    text = "child = subprocess.Popen(['sleep', '40']); say(child.pid); os.write(1, b'no end')"
+    begin = time.monotonic()
+    code, out, errors = ranks.start("-m", "torii.run", "-n", "2", "--prefix", *program(text))
+    assert code == 0 and time.monotonic() - begin < 20, errors
+    ends = [line for line in out.splitlines() if "no end" in line]
+    assert sorted(ends) == ["[0] no end", "[1] no end"]
+    for line in set(out.splitlines()) - set(ends):
+        os.kill(int(line.split()[1]), signal.SIGKILL)
 
 
 def test_ranks_end_with_the_launcher(way):

@@ -117,4 +117,9 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
+std::vector<pid_t> ranks_of(pid_t launcher) {
+  const std::vector<pid_t> inner = children_of(launcher);
+  return inner.empty() ? inner : children_of(inner[0]);
+}
+
 }  // namespace torii::tests

@@ -47,6 +47,9 @@ int count_of(const std::string& text, const std::string& part);
 /// Children of a process, as the kernel lists them now.
 std::vector<pid_t> children_of(pid_t pid);
 
+/// The ranks of a torii-run (or of a program that starts ranks as it does): children of its only child.
+std::vector<pid_t> ranks_of(pid_t launcher);
+
 /// CLOCK_MONOTONIC in seconds.
 double now_s();
 

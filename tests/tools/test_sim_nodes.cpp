@@ -80,6 +80,7 @@ TEST(SimulatedNodes, AreRefusedWithTheReason) {
   refused({"allreduce", "--topology", "hwloc:pack:two"}, "hwloc cannot read this; write levels from the outermost on");
   refused({"allreduce", "--topology", "hwloc:pack:2 l3:2"}, "has no core");
   refused({"allreduce", "--topology", "hwloc:core:4", "--alpha", "3"}, "--alpha has no meaning for hwloc:core:4");
+  refused({"allreduce", "--topology", "node", "--ranks", "-3"}, "--ranks is -3; on a node it must be from 1 to ");
   refused({"allreduce", "--topology", "node:2*4"}, "--topology is node:2*4: nothing says what lies between its ranks");
   const Outcome outcome = torii_sim({"allreduce", "--topology", "node", "--ranks", "8", "--algorithm", "levels"});
   EXPECT_EQ(outcome.code, 3) << outcome.output;

@@ -221,7 +221,7 @@ TEST(ToriiSim, RefusesBadCommandLines) {
   };
   const std::vector<Bad> bad = {
       {{"allreduce", "--topology", "torus:3x0"}, 2, "3x0"},
-      {{"allreduce", "--topology", "node"}, 2, "--ranks is 0"},
+      {{"allreduce", "--topology", "node"}, 2, "--topology node needs --ranks, a number from 1 to"},
       {{"allreduce", "--topology", "torus:3x3*2"}, 3, "one rank on each node"},
       {{"allreduce"}, 2, "--topology"},
       {with({"--algorithm", "swung"}), 3, "no algorithm is called 'swung'"},

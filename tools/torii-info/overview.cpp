@@ -7,15 +7,20 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <sstream>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "collectives/selection/catalogue.hpp"
+#include "collectives/selection/tune_table.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/devices/control_groups.hpp"
+#include "runtime/topology/rank_map.hpp"
+#include "runtime/topology/tree_topology.hpp"
 #include "tools/torii-info/findings_network.hpp"
 #include "tools/torii-info/machine.hpp"
 #include "tools/torii-info/probe.hpp"
@@ -65,20 +70,26 @@ std::vector<std::string> transport_names(const std::vector<SettingView>& setting
   return names;
 }
 
-void add_transports(const std::vector<SettingView>& settings, Report& report) {
+/// By the name of the transport.
+using TransportProbes = std::map<std::string, Probe>;
+
+TransportProbes add_transports(const std::vector<SettingView>& settings, Report& report) {
+  TransportProbes probes;
   report.json["transports"] = Json::array();
   std::string heading = "transports";
   for (const std::string& name : transport_names(settings)) {
-    const Probe probe = probe_transport(name);
+    const Probe& probe = probes[name] = probe_transport(name);
     report.json["transports"].push_back({{"name", name}, {"works", probe.works}, {"reason", probe.text}});
     report.text += row<12>(heading, fmt::format("{:<14} {}: {}", name, probe.works ? "works" : "no", probe.text));
     heading.clear();
   }
+  return probes;
 }
 
-/// The providers of a transport that is a module, one line each.
+/// The providers of a transport that is a module, one line each. `probe` has tried the one that auto chooses, or is
+/// nullptr.
 void add_providers(const std::string& transport, const std::function<std::vector<transports::ProviderReport>()>& list,
-                   Report& report) {
+                   const Probe* probe, Report& report) {
   std::string heading = transport;
   std::vector<transports::ProviderReport> providers;
   try {
@@ -89,13 +100,18 @@ void add_providers(const std::string& transport, const std::function<std::vector
     return;
   }
   Json rows = Json::array();
-  for (const transports::ProviderReport& one : providers) {
+  for (transports::ProviderReport& one : providers) {
+    std::string text = one.chosen ? "chosen by auto" : one.reason;
+    if (one.chosen && probe != nullptr && !probe->works) {
+      one.usable = false;
+      one.reason = probe->text;
+      text += ", but it does not work: " + probe->text;
+    }
     rows.push_back({{"name", one.name},
                     {"usable", one.usable},
                     {"chosen", one.chosen},
                     {"reason", one.reason},
                     {"devices", one.devices}});
-    const std::string text = one.chosen ? "chosen by auto" : one.reason;
     report.text += row<12>(heading, fmt::format("{:<14} {}{}{}: {}", one.name, one.usable ? "usable" : "no",
                                                 one.devices.empty() ? "" : " on ", fmt::join(one.devices, ", "),
                                                 text.empty() ? "auto prefers another" : text));
@@ -188,6 +204,23 @@ void add_machine(const Settings& settings, Report& report) {
   report.json["oversubscribed_above_ranks"] = ranks_most;
 }
 
+/// Files that settings name are read when a job starts, which then fails.
+void add_file_errors(const Settings& settings, std::vector<std::string>& errors) {
+  const auto attempt = [&](const char* setting, const auto& read) {
+    try {
+      read();
+    } catch (const Error& error) {
+      errors.push_back(fmt::format("no job can start with {}: {}", setting, error.what()));
+    }
+  };
+  attempt("TORII_TUNE_FILE", [&] { (void)TuneTable::load(settings.tune_file); });
+  attempt("TORII_RANK_MAP", [&] { (void)read_rank_map(settings.rank_map); });
+  attempt("TORII_TOPOLOGY", [&] {
+    constexpr std::string_view kTree = "tree:";
+    if (settings.topology.starts_with(kTree)) (void)TreeTopology::load(settings.topology.substr(kTree.size()));
+  });
+}
+
 void add_settings(const Settings& settings, Report& report) {
   report.text += "\nsettings (an environment variable of that name, or a NAME=value line of the program)\n";
   report.json["settings"] = Json::array();
@@ -202,9 +235,11 @@ void add_settings(const Settings& settings, Report& report) {
                                        {"accepts", setting.accepts},
                                        {"help", setting.help}});
   }
-  report.json["warnings"] = settings.warnings;
-  if (!settings.warnings.empty()) report.text += "\nwarnings\n";
-  for (const std::string& warning : settings.warnings) report.text += "  " + warning + "\n";
+  std::vector<std::string> warnings = settings.warnings;
+  add_file_errors(settings, warnings);
+  report.json["warnings"] = warnings;
+  if (!warnings.empty()) report.text += "\nwarnings\n";
+  for (const std::string& warning : warnings) report.text += "  " + warning + "\n";
 }
 
 }  // namespace
@@ -213,11 +248,12 @@ Report overview() {
   const Settings settings = Settings::load({}, nullptr, algorithm_names());
   Report report;
   add_build(report);
-  add_transports(settings.list(), report);
+  const TransportProbes probes = add_transports(settings.list(), report);
+  const bool tries_auto = settings.provider == "auto";
   add_providers(
-      "libfabric", [] { return libfabric::providers(); }, report);
+      "libfabric", [] { return libfabric::providers(); }, tries_auto ? &probes.at("libfabric") : nullptr, report);
   add_providers(
-      "ucx", [] { return ucx::providers(); }, report);
+      "ucx", [] { return ucx::providers(); }, tries_auto ? &probes.at("ucx") : nullptr, report);
   add_engines(settings, report);
   add_kernels(report);
   add_machine(settings, report);

@@ -104,24 +104,15 @@ int run_in_cage(const std::function<int()>& inside) {
     be_inside(inside, read_end.get());
   }
   if (write(write_end.get(), "", 1) != 1) kill(child, SIGKILL);
-  for (bool asked = false;;) {
-    signalfd_siginfo info;
-    if (read(signals.get(), &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) continue;
-    const int signal = static_cast<int>(info.ssi_signo);
-    if (signal != SIGCHLD) {
-      // A terminal's signal has reached the processes inside already, because they are in the same process group.
-      if (asked) {
-        kill(child, SIGKILL);
-      } else if (info.ssi_code != SI_KERNEL) {
-        kill(child, signal);
-      }
-      asked = true;
-      continue;
+  bool asked = false;
+  return wait_for_job(child, signals, [&](int signal, bool from_terminal) {
+    if (asked) {
+      kill(child, SIGKILL);
+    } else if (!from_terminal) {
+      kill(child, signal);
     }
-    int status = 0;
-    if (waitpid(child, &status, WNOHANG) != child) continue;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  }
+    asked = true;
+  });
 }
 
 }  // namespace torii::tools

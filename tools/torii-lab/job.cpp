@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "runtime/bootstrap/job_socket.hpp"
 #include "runtime/bootstrap/wire.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/rank_job.hpp"
@@ -56,9 +57,13 @@ Words mpirun_command(const LabNetwork& network, const LabJobOptions& options) {
 
 RankJobRules rules_of(const LabNetwork& network, const LabJobOptions& options) {
   if (options.open_mpi) {
-    return {"torii-lab", mpirun_command(network, options), 1, options.timeout_s, false, kNotPossible};
+    return {.speaker = "torii-lab",
+            .command = mpirun_command(network, options),
+            .timeout_s = options.timeout_s,
+            .no_program_code = kNotPossible};
   }
-  return {"torii-lab", options.command, network.ranks, options.timeout_s};
+  return {
+      .speaker = "torii-lab", .command = options.command, .processes = network.ranks, .timeout_s = options.timeout_s};
 }
 
 class LabJob : public RankJob {
@@ -95,6 +100,10 @@ void LabJob::set_environment(int rank) const {
     // Open MPI sees one rank on each host and would spin; these hosts share the CPUs of one machine.
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     return;
+  }
+  // Inside a rank of torii-run these would make the new ranks join that job.
+  for (const char* const name : {job_socket::kFdVariable, job_socket::kRankVariable, job_socket::kRanksVariable}) {
+    unsetenv(name);
   }
   setenv("RANK", std::to_string(rank).c_str(), 1);
   setenv("WORLD_SIZE", std::to_string(network.ranks).c_str(), 1);

@@ -73,6 +73,8 @@ int run_inside(const Options& options, const LabNetwork& network, const std::opt
     report.loads = loads_between(before, laboratory.counts());
     Output(options.json).write(report_json(report));
     Output(options.svg).write(report_svg(report));
+    // The files have the comparison; without them it is printed.
+    if (prediction && options.json.empty() && options.svg.empty()) Output("-").write(report_plan(report));
     return report.exit_code;
   } catch (const Error& error) {
     std::fprintf(stderr, "torii-lab: %s\n", error.what());
@@ -84,8 +86,12 @@ int run_inside(const Options& options, const LabNetwork& network, const std::opt
 int enter_and_run(int count, char** words) {
   std::string command;
   for (int i = 1; i < count; ++i) command += std::string(i > 1 ? " " : "") + words[i];
-  if (count >= 2 && enter_by_name(words[0])) execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-  std::fprintf(stderr, "torii-lab: cannot enter %s: %s\n", count > 0 ? words[0] : "no host", std::strerror(errno));
+  if (count < 2) {
+    std::fprintf(stderr, "torii-lab: enter needs a host and a command: torii-lab enter HOST COMMAND\n");
+    return kBadInput;
+  }
+  if (enter_by_name(words[0])) execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+  std::fprintf(stderr, "torii-lab: cannot enter %s: %s\n", words[0], std::strerror(errno));
   return kNotPossible;
 }
 
@@ -96,7 +102,7 @@ void add_job_options(const CommandLine& app, Options& options) {
   app.add_option("--svg", options.svg, "draw the loads into this file; - for stdout");
   app.add_option("--plan", options.plan,
                  "torus and mesh: compare the loads with this plan, COLLECTIVE:ALGORITHM:BYTES as in "
-                 "allreduce:bucket:4M");
+                 "allreduce:bucket:4M; a table on stdout unless --json or --svg has it");
   app.add_flag("--open-mpi", options.job.open_mpi, "let Open MPI's mpirun start the program, which is an MPI program");
 }
 

@@ -47,9 +47,18 @@ Question parse_question(const std::string& what) {
   return question;
 }
 
+/// Half the bytes take the way of each turn: torii gives every second engine the node's other address. If there is only
+/// one way, it takes all.
+void add_ways(const Topology& topology, int from, int to, std::uint64_t bytes, LinkBytes& links) {
+  for (int turn = 0; turn < 2; ++turn) {
+    std::vector<LinkId> way;
+    append_route(topology, from, to, turn, way);
+    for (const LinkId link : way) links[static_cast<std::size_t>(link)] += turn == 0 ? bytes - bytes / 2 : bytes / 2;
+  }
+}
+
 /// Adds the payload that one rank sends.
 void add_messages(const Plan& plan, const Topology& topology, const Layout& layout, LinkBytes& links) {
-  std::vector<LinkId> way;
   for (const Lane& lane : plan.lanes) {
     for (const Flow& flow : lane.flows) {
       if (flow.sources.empty()) continue;  // tokens
@@ -61,10 +70,7 @@ void add_messages(const Plan& plan, const Topology& topology, const Layout& layo
       }
       for (const StreamEnd& end : flow.targets) {
         const Stream& stream = plan.out[end.stream];
-        if (stream.delivery == Delivery::local) continue;
-        way.clear();
-        append_route(topology, plan.rank, stream.peer, 0, way);
-        for (const LinkId link : way) links[static_cast<std::size_t>(link)] += bytes;
+        if (stream.delivery != Delivery::local) add_ways(topology, plan.rank, stream.peer, bytes, links);
       }
     }
   }

@@ -16,7 +16,8 @@ struct LabPrediction {
 };
 
 /// `what` is COLLECTIVE:ALGORITHM:BYTES, as in "allreduce:bucket:4M": broadcast (from rank 0), reduce (to rank 0) or
-/// allreduce of that many bytes, in the segments of the built-in tune table. Throws Error{invalid_argument}, and
+/// allreduce of that many bytes, in the segments of the built-in tune table. Two cables or two shortest ways between
+/// nodes get half the bytes each, as by an even number of engines. Throws Error{invalid_argument}, and
 /// Error{unsupported} if the algorithm cannot serve it.
 LabPrediction predict(const LabNetwork& network, const std::string& what);
 

@@ -205,6 +205,23 @@ std::string report_json(const LabReport& report) {
   return whole.dump() + "\n";
 }
 
+std::string report_plan(const LabReport& report) {
+  std::string text = fmt::format("{}: the bytes of all links are those of {:.3g} calls\n", report.prediction->text,
+                                 plan_calls(report));
+  text += fmt::format("{:>4} {:>4} {:>6} {:>14} {:>14} {:>9}\n", "from", "to", "device", "plan B/call", "carried B",
+                      "of plan %");
+  for (std::size_t node = 0; node < report.loads.size(); ++node) {
+    for (std::size_t device = 0; device < report.loads[node].size(); ++device) {
+      const LabDevice& link = report.network->nodes[node].devices[device];
+      const auto part = of_plan(report, node, device);
+      text += fmt::format("{:>4} {:>4} {:>6} {:>14} {:>14} {:>9}\n", node, link.peer, link.name,
+                          report.prediction->bytes[node][device], report.loads[node][device].bytes,
+                          part ? fmt::format("{:.1f}", 100 * *part) : "-");
+    }
+  }
+  return text;
+}
+
 std::string report_svg(const LabReport& report) {
   Layout layout(*report.network);
   // A character of 12 takes 7 on average, the widest mixtures less than 8.

@@ -29,6 +29,8 @@ std::vector<std::vector<LinkCount>> loads_between(const std::vector<std::vector<
 /// that one call should send. Each link then also has plan_bytes, and of_plan: its bytes over plan_calls times
 /// plan_bytes.
 std::string report_json(const LabReport& report);
+/// The comparison with the prediction, which there must be, as a table: a line for each directed link.
+std::string report_plan(const LabReport& report);
 /// A self-contained picture: an arrow for each directed link, from the sending node half the way to its neighbour,
 /// redder with more bytes; layers of z side by side.
 std::string report_svg(const LabReport& report);

@@ -91,6 +91,9 @@ Topology read_topology(const SimOptions& options) {
     const std::string path = options.topology.substr(5);
     return Topology::of_tree(TreeTopology::load(path), path);
   }
+  if (options.topology == "node" && options.ranks == 0) {
+    invalid(fmt::format("--topology node needs --ranks, a number from 1 to {}", kSwitchRanksMost));
+  }
   if (options.topology == "node" && (options.ranks < 1 || options.ranks > kSwitchRanksMost)) {
     invalid(fmt::format("--ranks is {}; on a node it must be from 1 to {}", options.ranks, kSwitchRanksMost));
   }
