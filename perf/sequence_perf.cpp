@@ -2,7 +2,6 @@
 // Times calls as programs make them: each call has another length, another root, and perhaps another collective than
 // the call before. MPI and torii run such sequences in alternating blocks of one process. Started by mpirun; torii
 // joins through MPI_Allgather.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -48,7 +47,7 @@ struct SequenceOptions {
   std::vector<Mix> mixes;
   std::string json, setting, command;
   int calls = 200;
-  unsigned seed = 1;
+  size_t seed = 1;
   double block_ms = 20;
 };
 
@@ -229,13 +228,14 @@ bool parse(int argc, char** argv, bool speaks, SequenceOptions& options) {
   std::string names;
   for (const Mix& mix : all_mixes()) names += (names.empty() ? "" : ",") + std::string(mix.name);
   std::string wanted = names;
-  CLI::App app("Times sequences of collectives that change from call to call, by MPI and by torii by turns.");
-  app.add_option("--mixes", wanted, "a list of " + names)->capture_default_str();
-  app.add_option("--calls", options.calls, "calls of a sequence")->check(CLI::Range(1, 100000))->capture_default_str();
-  app.add_option("--seed", options.seed, "what lengths and roots are drawn from")->capture_default_str();
+  const tools::CommandLine app(
+      "Times sequences of collectives that change from call to call, by MPI and by torii by turns.");
+  app.add_option("--mixes", wanted, "a list of " + names).show_default();
+  app.add_option("--calls", options.calls, "calls of a sequence").range(1, 100000).show_default();
+  app.add_option("--seed", options.seed, "what lengths and roots are drawn from").show_default();
   app.add_option("--block-ms", options.block_ms, "time of one of the 5 blocks of each way")
-      ->check(CLI::Range(0.1, 1e4))
-      ->capture_default_str();
+      .range(0.1, 1e4)
+      .show_default();
   app.add_option("--json", options.json, "append one JSON object per line to this file");
   app.add_option("--setting", options.setting, "what to call MPI's setting in the JSON");
   app.add_option("--command", options.command, "the command line to note in the JSON");
