@@ -265,7 +265,6 @@ TEST(ToriiSim, RefusesBadCommandLines) {
   for (const Bad& one : bad) {
     const Outcome outcome = torii_sim(one.arguments);
     EXPECT_EQ(outcome.code, one.code) << one.reason << ": " << outcome.output;
-    // Rows that were ready before stand above.
     EXPECT_TRUE(holds("\n" + outcome.output, "\ntorii-sim: ") && holds(outcome.output, one.reason)) << outcome.output;
   }
 }
