@@ -16,7 +16,7 @@ c10::intrusive_ptr<Group> make_group(const c10::intrusive_ptr<c10d::Store>& stor
                                      std::chrono::milliseconds timeout, const std::string& determinism,
                                      const std::string& algorithm, const std::string& settings, int channels) {
   const GroupOptions options{determinism, algorithm, settings, channels};
-  return c10::make_intrusive<Group>(store, rank, ranks, timeout, options);
+  return c10::make_intrusive<Group>(store, rank, ranks, clamped(timeout), options);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <torii/torii.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -14,6 +15,15 @@
 #include "plugins/pytorch/torch_version.hpp"
 
 namespace torii_torch {
+
+/// torii's longest deadline, 11 days. Programs that want none pass more.
+inline constexpr std::chrono::seconds kLongestTimeout{1'000'000};
+/// For every time that PyTorch gives: later sums with it do not overflow. Python's longest timedelta has overflowed
+/// already, to a time far below 0.
+inline std::chrono::milliseconds clamped(std::chrono::milliseconds timeout) {
+  if (timeout < -kLongestTimeout) return kLongestTimeout;
+  return std::min<std::chrono::milliseconds>(timeout, kLongestTimeout);
+}
 
 /// What the user of a group may choose (pg_options); empty or 0: torii's settings.
 struct GroupOptions {

@@ -175,6 +175,7 @@ int Work::sourceRank() const {
 }
 
 bool Work::wait(std::chrono::milliseconds timeout) {
+  timeout = clamped(timeout);
   const auto until = Clock::now() + timeout;
   while (!has_ended()) {
     if (claim()) {
