@@ -4,6 +4,8 @@
 
 #include <Python.h>
 
+#include <utility>
+
 #include "plugins/pytorch/caller.hpp"
 #include "plugins/pytorch/issue.hpp"
 
@@ -33,7 +35,7 @@ Group::~Group() {
     (void)new std::shared_ptr<ProgressThread>(progress_);
     return;
   }
-  // Python destroys groups with the GIL held. A callback of the progress thread may wait for it.
+  // Python destroys groups with the GIL held. A callback of the progress thread may wait for it, or be what runs here.
   const bool has_gil = Py_IsInitialized() != 0 && PyGILState_Check() != 0;
   PyThreadState* const state = has_gil ? PyEval_SaveThread() : nullptr;
   if (progress_) progress_->stop();
@@ -88,13 +90,12 @@ c10::intrusive_ptr<Group> Group::survivors() const {
 }
 
 void Group::rest() {
-  std::shared_ptr<ProgressThread> thread;
-  {
+  const auto take = [this] {
     const std::lock_guard lock(mutex_);
-    thread = std::move(progress_);
-    progress_.reset();
-  }
-  if (thread) thread->stop();
+    return std::exchange(progress_, nullptr);
+  };
+  // A callback that still runs may start operations, which have another thread.
+  while (const std::shared_ptr<ProgressThread> thread = take()) thread->stop();
 }
 
 bool Group::has_thread() const {
