@@ -78,7 +78,10 @@ std::shared_ptr<ProgressThread> Group::progress() {
   return progress_;
 }
 
-void Group::abort_group(const std::string& reason) { (void)torii_team_abort(team_->get(), reason.c_str()); }
+void Group::abort_group(const std::string& reason) {
+  team_->check_owner();
+  (void)torii_team_abort(team_->get(), reason.c_str());
+}
 
 std::string Group::ill() const {
   const torii_status status = torii_team_health(team_->get());
@@ -86,10 +89,12 @@ std::string Group::ill() const {
 }
 
 c10::intrusive_ptr<Group> Group::survivors() const {
+  team_->check_owner();
   return c10::make_intrusive<Group>(std::make_shared<Team>(*team_, timeout_), timeout_);
 }
 
 void Group::rest() {
+  if (!team_->is_mine()) return;
   const auto take = [this] {
     const std::lock_guard lock(mutex_);
     return std::exchange(progress_, nullptr);
@@ -99,6 +104,7 @@ void Group::rest() {
 }
 
 bool Group::has_thread() const {
+  if (!team_->is_mine()) return false;
   const std::lock_guard lock(mutex_);
   return progress_ != nullptr;
 }
@@ -106,6 +112,7 @@ bool Group::has_thread() const {
 // ---- sends and receives
 
 WorkPointer Group::send(Tensors& tensors, int to, int tag) {
+  team_->check_owner();
   const at::Tensor& tensor = only_tensor(tensors);
   check_peer(to, getSize(), tag);
   Operation made{.type = c10d::OpType::SEND, .title = "torii:send", .inputs = tensors};
@@ -132,6 +139,7 @@ WorkPointer Group::recvAnysource(Tensors& tensors, int tag) {
 }
 
 WorkPointer Group::receive(Tensors& tensors, int from, int tag, c10d::OpType type, const char* title) {
+  team_->check_owner();
   const at::Tensor& tensor = only_tensor(tensors);
   Operation made{.type = type, .title = title, .inputs = tensors, .results = tensors};
   const at::Tensor memory = packed_output(made, tensor, false);

@@ -66,6 +66,8 @@ class Team {
   int ranks() const noexcept { return ranks_; }
   /// False in a forked child, where nothing of the parent's may be touched.
   bool is_mine() const noexcept;
+  /// Throws in a forked child. Before any lock: a thread that the child has not may have held it.
+  void check_owner() const;
   /// Moves all operations of the team once, and waits for nothing. Whether one has moved.
   bool move() const;
   /// The ranks in the context of the members, in their order.

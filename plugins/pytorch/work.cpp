@@ -162,7 +162,9 @@ void Work::complete_future() {
 // ---- what PyTorch calls
 
 bool Work::isCompleted() {
-  if (!has_ended() && claim()) poll() ? complete_future() : release();
+  if (has_ended()) return true;
+  team_->check_owner();
+  if (claim()) poll() ? complete_future() : release();
   return has_ended();
 }
 
@@ -177,6 +179,7 @@ int Work::sourceRank() const {
 }
 
 bool Work::wait(std::chrono::milliseconds timeout) {
+  if (!has_ended()) team_->check_owner();
   timeout = clamped(timeout);
   const auto until = Clock::now() + timeout;
   while (!has_ended()) {
@@ -188,7 +191,7 @@ bool Work::wait(std::chrono::milliseconds timeout) {
       if (timeout != kNoTimeout && Clock::now() >= until) throw_timeout();
     }
   }
-  const std::lock_guard lock(mutex_);
+  // Nobody writes it any more. The mutex may be locked for ever in a forked child.
   if (exception_ != nullptr) std::rethrow_exception(exception_);
   return true;
 }
@@ -222,9 +225,13 @@ void Work::throw_timeout() {
                                    std::to_string(team_->rank()) + " goes on; this wait has ended");
 }
 
-void Work::abort() { (void)torii_team_abort(team_->get(), "Work::abort()"); }
+void Work::abort() {
+  team_->check_owner();
+  (void)torii_team_abort(team_->get(), "Work::abort()");
+}
 
 c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
+  team_->check_owner();
   c10::intrusive_ptr<c10::ivalue::Future> future;
   bool must_mark = false;
   {
