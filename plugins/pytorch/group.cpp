@@ -4,6 +4,8 @@
 
 #include <Python.h>
 
+#include <utility>
+
 #include "plugins/pytorch/caller.hpp"
 #include "plugins/pytorch/issue.hpp"
 
@@ -33,7 +35,7 @@ Group::~Group() {
     (void)new std::shared_ptr<ProgressThread>(progress_);
     return;
   }
-  // Python destroys groups with the GIL held. A callback of the progress thread may wait for it.
+  // Python destroys groups with the GIL held. A callback of the progress thread may wait for it, or be what runs here.
   const bool has_gil = Py_IsInitialized() != 0 && PyGILState_Check() != 0;
   PyThreadState* const state = has_gil ? PyEval_SaveThread() : nullptr;
   if (progress_) progress_->stop();
@@ -76,7 +78,10 @@ std::shared_ptr<ProgressThread> Group::progress() {
   return progress_;
 }
 
-void Group::abort_group(const std::string& reason) { (void)torii_team_abort(team_->get(), reason.c_str()); }
+void Group::abort_group(const std::string& reason) {
+  team_->check_owner();
+  (void)torii_team_abort(team_->get(), reason.c_str());
+}
 
 std::string Group::ill() const {
   const torii_status status = torii_team_health(team_->get());
@@ -84,20 +89,22 @@ std::string Group::ill() const {
 }
 
 c10::intrusive_ptr<Group> Group::survivors() const {
+  team_->check_owner();
   return c10::make_intrusive<Group>(std::make_shared<Team>(*team_, timeout_), timeout_);
 }
 
 void Group::rest() {
-  std::shared_ptr<ProgressThread> thread;
-  {
+  if (!team_->is_mine()) return;
+  const auto take = [this] {
     const std::lock_guard lock(mutex_);
-    thread = std::move(progress_);
-    progress_.reset();
-  }
-  if (thread) thread->stop();
+    return std::exchange(progress_, nullptr);
+  };
+  // A callback that still runs may start operations, which have another thread.
+  while (const std::shared_ptr<ProgressThread> thread = take()) thread->stop();
 }
 
 bool Group::has_thread() const {
+  if (!team_->is_mine()) return false;
   const std::lock_guard lock(mutex_);
   return progress_ != nullptr;
 }
@@ -105,6 +112,7 @@ bool Group::has_thread() const {
 // ---- sends and receives
 
 WorkPointer Group::send(Tensors& tensors, int to, int tag) {
+  team_->check_owner();
   const at::Tensor& tensor = only_tensor(tensors);
   check_peer(to, getSize(), tag);
   Operation made{.type = c10d::OpType::SEND, .title = "torii:send", .inputs = tensors};
@@ -131,6 +139,7 @@ WorkPointer Group::recvAnysource(Tensors& tensors, int tag) {
 }
 
 WorkPointer Group::receive(Tensors& tensors, int from, int tag, c10d::OpType type, const char* title) {
+  team_->check_owner();
   const at::Tensor& tensor = only_tensor(tensors);
   Operation made{.type = type, .title = title, .inputs = tensors, .results = tensors};
   const at::Tensor memory = packed_output(made, tensor, false);

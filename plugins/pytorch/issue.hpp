@@ -14,6 +14,7 @@ namespace torii_torch {
 /// Makes an operation and issues it. What the maker throws is this rank's refused call.
 template <typename CallOptions, typename Maker>
 WorkPointer Group::issue(const CallOptions& options, const Maker& make) {
+  team_->check_owner();
   Operation operation;
   try {
     operation = make();

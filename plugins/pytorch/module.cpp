@@ -2,6 +2,7 @@
 // The extension module torii._torch: groups for torch.distributed, and what they offer beyond it.
 #include <torch/csrc/utils/pybind.h>
 
+#include <pthread.h>
 #include <pybind11/chrono.h>
 #include <pybind11/stl.h>
 
@@ -16,7 +17,7 @@ c10::intrusive_ptr<Group> make_group(const c10::intrusive_ptr<c10d::Store>& stor
                                      std::chrono::milliseconds timeout, const std::string& determinism,
                                      const std::string& algorithm, const std::string& settings, int channels) {
   const GroupOptions options{determinism, algorithm, settings, channels};
-  return c10::make_intrusive<Group>(store, rank, ranks, timeout, options);
+  return c10::make_intrusive<Group>(store, rank, ranks, clamped(timeout), options);
 }
 
 }  // namespace
@@ -45,6 +46,8 @@ PYBIND11_MODULE(_torch, module) {
           py::arg("timeout"), py::arg("wait_all_ranks"), no_gil);
   module.def("make_group", make_group, py::arg("store"), py::arg("rank"), py::arg("ranks"), py::arg("timeout"),
              py::arg("determinism"), py::arg("algorithm"), py::arg("settings"), py::arg("channels"), no_gil);
+  module.def("wait_for_busy_threads", &ProgressThread::wait_for_busy_threads, no_gil);
+  pthread_atfork(nullptr, nullptr, &ProgressThread::forget_busy_threads);
   module.def("install", [](const py::object& class_of_status, const py::str& caller_file) {
     set_failure_classes(class_of_status.ptr());
     set_caller_file(caller_file.ptr());

@@ -103,7 +103,8 @@ class MonitoredBarrier {
 };
 
 void Group::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_for_all) {
-  const milliseconds timeout = options.timeout == c10d::kUnsetTimeout ? timeout_ : options.timeout;
+  team_->check_owner();
+  const milliseconds timeout = options.timeout == c10d::kUnsetTimeout ? timeout_ : clamped(options.timeout);
   // Each barrier has a tag, so that a rank that comes too late is not taken for one that is in time for the next.
   const int tag = kFirstOwnTag + static_cast<int>(monitored_barriers_++ % kFirstOwnTag);
   MonitoredBarrier barrier(*team_, timeout, tag);

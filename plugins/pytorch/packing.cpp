@@ -123,6 +123,7 @@ torii_call new_call(torii_collective collective, std::chrono::milliseconds timeo
   torii_call call = {};
   call.size = sizeof(call);
   call.collective = collective;
+  timeout = clamped(timeout);
   if (timeout.count() > 0) call.timeout_seconds = std::chrono::duration<double>(timeout).count();
   return call;
 }

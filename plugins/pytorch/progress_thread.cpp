@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <atomic>
 
 namespace torii_torch {
 namespace {
@@ -32,20 +33,31 @@ constexpr microseconds kHurriedPause{40};
 constexpr unsigned long kTimerSlackNanoseconds = 1000;
 /// How long a group that is destroyed waits for its operations.
 constexpr std::chrono::seconds kGrace{5};
+/// Callbacks that run longer may wait for an operation that began before them. Until then those of other operations are
+/// not begun beside them, so that mostly they come in the order of operations, as with one thread.
+constexpr milliseconds kPatience{10};
+
+/// Threads that run callbacks, and threads that no stop() joins.
+std::atomic<int> busy_threads = 0;
+/// True in progress threads, of any group.
+thread_local bool is_progress_thread = false;
+
+void leave_busy_threads() {
+  if (--busy_threads == 0) busy_threads.notify_all();
+}
 
 /// Signals belong to the threads of the program.
-void start_without_signals(std::thread& thread, auto function) {
+std::thread start_without_signals(auto function) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread = std::thread(function);
+  std::thread thread(std::move(function));
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
 }
 
 }  // namespace
-
-ProgressThread::~ProgressThread() { stop(); }
 
 void ProgressThread::add(c10::intrusive_ptr<Work> work) {
   bool must_wake = false;
@@ -55,7 +67,8 @@ void ProgressThread::add(c10::intrusive_ptr<Work> work) {
     last_used_ = Clock::now();
     must_wake = is_asleep_;
     is_asleep_ = false;
-    if (!thread_.joinable()) start_without_signals(thread_, [this] { run(); });
+    if (living_ == 0) begin_thread();
+    if (is_away_) call_stand_in();
   }
   if (must_wake) wake_.notify_one();
 }
@@ -65,6 +78,7 @@ void ProgressThread::hurry() {
     const std::lock_guard lock(mutex_);
     is_hurried_ = true;
     is_asleep_ = false;
+    if (is_away_) call_stand_in();
   }
   wake_.notify_one();
 }
@@ -79,30 +93,67 @@ std::vector<c10::intrusive_ptr<Work>> ProgressThread::pending() {
 }
 
 void ProgressThread::stop() {
-  {
-    std::unique_lock lock(mutex_);
-    if (!thread_.joinable()) return;
-    is_stopping_ = true;
-    is_asleep_ = false;
-    wake_.notify_one();
-    if (!has_emptied_.wait_for(lock, kGrace, [this] { return works_.empty(); })) {
-      lock.unlock();
-      (void)torii_team_abort(team_->get(), "the group was destroyed with operations under way");
-    }
+  std::unique_lock lock(mutex_);
+  is_stopping_ = true;
+  is_asleep_ = false;
+  wake_.notify_one();
+  drop_ended(lock);
+  if (polling_ == std::this_thread::get_id()) is_away_ = true;
+  if (is_away_ && !works_.empty()) call_stand_in();
+  if (!has_emptied_.wait_for(lock, kGrace, [this] { return works_.empty(); })) {
+    lock.unlock();
+    (void)torii_team_abort(team_->get(), "the group was destroyed with operations under way");
+    lock.lock();
   }
-  thread_.join();
+  while (!is_progress_thread && !threads_.empty()) {
+    std::thread thread = std::move(threads_.back());
+    threads_.pop_back();
+    lock.unlock();
+    thread.join();
+    lock.lock();
+  }
+  is_left_ = true;
+  busy_threads += living_;
+  for (std::thread& thread : threads_) thread.detach();
+  threads_.clear();
 }
 
-void ProgressThread::run() {
+void ProgressThread::wait_for_busy_threads() {
+  for (int count = busy_threads; count > 0; count = busy_threads) busy_threads.wait(count);
+}
+
+void ProgressThread::forget_busy_threads() noexcept { busy_threads = 0; }
+
+// ---- the threads
+
+void ProgressThread::begin_thread() {
+  std::thread thread = start_without_signals([self = shared_from_this()]() mutable {
+    is_progress_thread = true;
+    const bool is_left = self->run();
+    // It may be the last reference to the team.
+    self.reset();
+    if (is_left) leave_busy_threads();
+  });
+  ++living_;
+  ++stand_ins_;
+  if (is_left_) {
+    ++busy_threads;
+    thread.detach();
+  } else {
+    threads_.push_back(std::move(thread));
+  }
+}
+
+/// Whether nobody joins this thread.
+bool ProgressThread::run() {
   prctl(PR_SET_TIMERSLACK, kTimerSlackNanoseconds);
   int idle_rounds = 0;
   std::unique_lock lock(mutex_);
-  while (true) {
+  while (take_place(lock)) {
     drop_ended(lock);
-    if (works_.empty() && is_stopping_) return;
     if (works_.empty()) {
       idle_rounds = 0;
-      sleep(lock);
+      if (!is_stopping_) sleep(lock);
     } else if (must_wait_for_callers()) {
       wake_.wait_for(lock, kCallersTime);
     } else {
@@ -116,6 +167,69 @@ void ProgressThread::run() {
       if (idle_rounds > kYields) pause(lock, idle_rounds - kYields);
     }
   }
+  --living_;
+  return is_left_;
+}
+
+/// Waits until this thread polls. False: the group is destroyed, and its operations have ended.
+bool ProgressThread::take_place(std::unique_lock<std::mutex>& lock) {
+  uint64_t seen = callbacks_ - 1;
+  while (!is_stopping_ || !works_.empty()) {
+    if (polling_ == std::this_thread::get_id()) return true;
+    const bool take_long = callback_waits_ || callbacks_ == seen;
+    if (polling_ == std::thread::id() || (is_away_ && take_long && !works_.empty())) {
+      polling_ = std::this_thread::get_id();
+      is_away_ = is_watched_ = false;
+      --stand_ins_;
+      return true;
+    }
+    is_watched_ = callbacks_ != seen;
+    seen = callbacks_;
+    if (is_watched_) {
+      standby_.wait_for(lock, kPatience);
+    } else {
+      standby_.wait(lock);
+    }
+  }
+  return false;
+}
+
+/// Makes sure that a thread looks after the one that is away. Callbacks that start an operation, or ask for a future,
+/// probably wait for it next.
+void ProgressThread::call_stand_in() {
+  if (is_progress_thread) callback_waits_ = true;
+  if (stand_ins_ == 0) {
+    begin_thread();
+  } else if (callback_waits_ || !is_watched_) {
+    standby_.notify_one();
+  }
+}
+
+/// Completes the future of a work that has ended. False: another thread polls now.
+bool ProgressThread::call_back(Work& work) {
+  auto future = work.take_future();
+  if (!future) return true;
+  std::unique_lock lock(mutex_);
+  is_away_ = true;
+  callback_waits_ = false;
+  ++callbacks_;
+  const bool is_last = std::all_of(works_.begin(), works_.end(), [](const auto& one) { return one->has_ended(); });
+  if (!is_last) {
+    if (stand_ins_ == 0) begin_thread();
+    if (!is_watched_) standby_.notify_one();
+  }
+  lock.unlock();
+  ++busy_threads;
+  work.complete(future);
+  future.reset();
+  leave_busy_threads();
+  lock.lock();
+  if (polling_ != std::this_thread::get_id()) {
+    ++stand_ins_;
+    return false;
+  }
+  is_away_ = false;
+  return true;
 }
 
 void ProgressThread::pause(std::unique_lock<std::mutex>& lock, int rounds) {
@@ -133,6 +247,7 @@ void ProgressThread::drop_ended(std::unique_lock<std::mutex>& lock) {
   if (works_.empty()) {
     is_hurried_ = false;
     has_emptied_.notify_all();
+    if (is_stopping_) standby_.notify_all();
   }
   if (ended.empty()) return;
   lock.unlock();
@@ -159,11 +274,12 @@ bool ProgressThread::move(const std::vector<c10::intrusive_ptr<Work>>& works, bo
   for (const auto& work : works) {
     if (!work->claim()) continue;
     if (is_stopping) work->cancel();
-    if (work->poll()) {
-      has_moved = true;
-    } else {
+    if (!work->poll()) {
       work->release();
+      continue;
     }
+    has_moved = true;
+    if (!call_back(*work)) break;
   }
   return has_moved;
 }

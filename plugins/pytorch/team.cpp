@@ -110,6 +110,14 @@ Team::~Team() {
 
 bool Team::is_mine() const noexcept { return owner_ == getpid(); }
 
+void Team::check_owner() const {
+  if (is_mine()) return;
+  throw_failure(TORII_INVALID_ARGUMENT, "torii: invalid_argument on rank " + std::to_string(rank_) + " of " +
+                                            std::to_string(ranks_) +
+                                            ": this process was forked from the one that made the group: it may use"
+                                            " only groups of its own");
+}
+
 bool Team::move() const {
   int moved = 0;
   (void)torii_progress(context_->get(), &moved);

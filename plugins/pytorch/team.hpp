@@ -4,6 +4,7 @@
 
 #include <torii/torii.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -14,6 +15,15 @@
 #include "plugins/pytorch/torch_version.hpp"
 
 namespace torii_torch {
+
+/// torii's longest deadline, 11 days. Programs that want none pass more.
+inline constexpr std::chrono::seconds kLongestTimeout{1'000'000};
+/// For every time that PyTorch gives: later sums with it do not overflow. Python's longest timedelta has overflowed
+/// already, to a time far below 0.
+inline std::chrono::milliseconds clamped(std::chrono::milliseconds timeout) {
+  if (timeout < -kLongestTimeout) return kLongestTimeout;
+  return std::min<std::chrono::milliseconds>(timeout, kLongestTimeout);
+}
 
 /// What the user of a group may choose (pg_options); empty or 0: torii's settings.
 struct GroupOptions {
@@ -56,6 +66,8 @@ class Team {
   int ranks() const noexcept { return ranks_; }
   /// False in a forked child, where nothing of the parent's may be touched.
   bool is_mine() const noexcept;
+  /// Throws in a forked child. Before any lock: a thread that the child has not may have held it.
+  void check_owner() const;
   /// Moves all operations of the team once, and waits for nothing. Whether one has moved.
   bool move() const;
   /// The ranks in the context of the members, in their order.

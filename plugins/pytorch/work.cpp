@@ -90,7 +90,7 @@ bool Work::wait_for(double seconds) {
     if (status != TORII_OK && done == 0) *first = nullptr;
   } else {
     for (const auto& work : earlier_) {
-      if (work->claim() && !work->wait_for(seconds)) work->release();
+      if (work->claim()) work->wait_for(seconds) ? work->complete_future() : work->release();
       if (!work->has_ended()) work->wait_for_other(kOtherLooks);
     }
   }
@@ -138,18 +138,16 @@ void Work::end(std::exception_ptr error) {
   earlier_.clear();
   finish(error);
   has_ended_.store(true, std::memory_order_release);
-  c10::intrusive_ptr<c10::ivalue::Future> future;
-  {
-    const std::lock_guard lock(mutex_);
-    if (future_ && !is_marked_) {
-      is_marked_ = true;
-      future = future_;
-    }
-  }
-  if (future) mark(future);
 }
 
-void Work::mark(const c10::intrusive_ptr<c10::ivalue::Future>& future) {
+c10::intrusive_ptr<c10::ivalue::Future> Work::take_future() {
+  const std::lock_guard lock(mutex_);
+  if (!future_ || is_marked_) return {};
+  is_marked_ = true;
+  return future_;
+}
+
+void Work::complete(const c10::intrusive_ptr<c10::ivalue::Future>& future) {
   if (exception_ != nullptr) {
     future->setError(exception_);
   } else {
@@ -157,10 +155,16 @@ void Work::mark(const c10::intrusive_ptr<c10::ivalue::Future>& future) {
   }
 }
 
+void Work::complete_future() {
+  if (const auto future = take_future()) complete(future);
+}
+
 // ---- what PyTorch calls
 
 bool Work::isCompleted() {
-  if (!has_ended() && claim() && !poll()) release();
+  if (has_ended()) return true;
+  team_->check_owner();
+  if (claim()) poll() ? complete_future() : release();
   return has_ended();
 }
 
@@ -175,6 +179,8 @@ int Work::sourceRank() const {
 }
 
 bool Work::wait(std::chrono::milliseconds timeout) {
+  if (!has_ended()) team_->check_owner();
+  timeout = clamped(timeout);
   const auto until = Clock::now() + timeout;
   while (!has_ended()) {
     if (claim()) {
@@ -185,7 +191,7 @@ bool Work::wait(std::chrono::milliseconds timeout) {
       if (timeout != kNoTimeout && Clock::now() >= until) throw_timeout();
     }
   }
-  const std::lock_guard lock(mutex_);
+  // Nobody writes it any more. The mutex may be locked for ever in a forked child.
   if (exception_ != nullptr) std::rethrow_exception(exception_);
   return true;
 }
@@ -205,6 +211,7 @@ void Work::wait_claimed(std::chrono::milliseconds timeout) {
       throw_timeout();
     }
   }
+  complete_future();
 }
 
 /// Waits for some time while another thread drives the operation.
@@ -218,9 +225,13 @@ void Work::throw_timeout() {
                                    std::to_string(team_->rank()) + " goes on; this wait has ended");
 }
 
-void Work::abort() { (void)torii_team_abort(team_->get(), "Work::abort()"); }
+void Work::abort() {
+  team_->check_owner();
+  (void)torii_team_abort(team_->get(), "Work::abort()");
+}
 
 c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
+  team_->check_owner();
   c10::intrusive_ptr<c10::ivalue::Future> future;
   bool must_mark = false;
   {
@@ -231,7 +242,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
     is_marked_ = is_marked_ || must_mark;
   }
   if (must_mark) {
-    mark(future);
+    complete(future);
   } else if (progress_ && !has_ended()) {
     progress_->hurry();
   }

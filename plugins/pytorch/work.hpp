@@ -64,9 +64,14 @@ class Work final : public c10d::Work {
   std::chrono::steady_clock::time_point started() const noexcept { return started_; }
   bool claim() noexcept;  ///< true: this thread drives it, until it ends or release()
   void release() noexcept { is_claimed_.store(false, std::memory_order_release); }
-  bool poll();                    ///< claimed: looks once; true if it has ended now
-  bool wait_for(double seconds);  ///< claimed: waits for some seconds at the longest; true if it has ended now
+  // The next two return true if the work has ended now; then the caller completes the future.
+  bool poll();                    ///< claimed: looks once
+  bool wait_for(double seconds);  ///< claimed: waits for some seconds at the longest
   void cancel();                  ///< claimed: takes back a receive that has met no send
+  /// The future of a work that has ended, once, if anybody has asked for one.
+  c10::intrusive_ptr<c10::ivalue::Future> take_future();
+  /// Runs the callbacks in this thread. They may start and wait for other operations, and drop the group.
+  void complete(const c10::intrusive_ptr<c10::ivalue::Future>& future);
 
  private:
   void wait_claimed(std::chrono::milliseconds timeout);
@@ -76,7 +81,7 @@ class Work final : public c10d::Work {
   /// The profiler's name without "torii:".
   const char* operation_name() const { return operation_.title + sizeof("torii"); }
   [[noreturn]] void throw_timeout();
-  void mark(const c10::intrusive_ptr<c10::ivalue::Future>& future);
+  void complete_future();
 
   std::shared_ptr<Team> team_;
   std::shared_ptr<ProgressThread> progress_;

@@ -173,6 +173,7 @@ def _rest():
     """Threads must not come back to an interpreter that has ended."""
     for group in list(_groups):
         group._rest()
+    _torch.wait_for_busy_threads()
 
 
 _torch.install(_class_of_status, _c10d._get_default_group.__code__.co_filename)

@@ -94,6 +94,29 @@ def failure(function, *arguments, **keywords):
     raise AssertionError("no error was raised")
 
 
+def wait_until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def in_progress_thread(callback, groups, place=0):
+    """The future of a callback that runs in the thread of the group at this place of the list; of two ranks. A callback
+    of an operation that has ended would run in the caller. Nothing refers to the group when it runs but the list."""
+    peer, has_returned = 1 - dist.get_rank(), []
+
+    def run(done):
+        wait_until(lambda: has_returned)
+        return callback(done)
+
+    future = dist.irecv(torch.zeros(1), peer, group=groups[place]).get_future().then(run)
+    torii.torch.monitored_barrier()
+    dist.send(torch.ones(1), peer, group=groups[place])
+    has_returned.append(True)
+    return future
+
+
 def seeds(test):
     """TORII_TEST_SEED, or else the seeds of the test in tests/seeds.txt and that of this run: 1 + TORII_TEST_RUN."""
     only = os.environ.get("TORII_TEST_SEED")

@@ -165,6 +165,33 @@ def test_wait_with_a_time_of_its_own():
     job(check)
 
 
+@pytest.mark.parametrize("timeout", (datetime.timedelta(days=30), datetime.timedelta(seconds=180000000),
+                                     datetime.timedelta.max))
+def test_timeouts_without_end(timeout, tmp_path):
+    def check(rank):
+        dist.destroy_process_group()
+        dist.init_process_group("torii", rank=rank, world_size=2, init_method=f"file://{tmp_path}/store",
+                                timeout=timeout)
+        groups = [dist.group.WORLD, dist.new_group([0, 1], timeout=timeout)]
+        for group in groups:
+            time.sleep(0.05 if rank == 1 else 0)  # a wait without end has not ended by now
+            tensor = torch.ones(1)
+            dist.all_reduce(tensor, group=group)
+            assert tensor.item() == 2
+            time.sleep(0.05 if rank == 1 else 0)
+            dist.all_reduce(tensor, group=group, async_op=True).wait(timeout)
+            assert tensor.item() == 4
+            time.sleep(0.05 if rank == 1 else 0)
+            options = dist.AllreduceOptions()
+            options.timeout = timeout
+            group.allreduce([tensor], options).wait()
+            assert tensor.item() == 8
+            time.sleep(0.05 if rank == 1 else 0)
+            torii.torch.monitored_barrier(group, timeout=timeout)
+
+    job(check)
+
+
 def test_abort():
     def check(rank):
         dist.barrier()

@@ -237,10 +237,15 @@ def test_work_that_is_dropped_runs_on():
 
 # Children of the fork go on to the end of the program, so that their interpreters end as those of programs do; one
 # import of PyTorch serves all of them.
-ENDS = """
-import os, sys, torch, torch.distributed, torii.torch
+ENDS = '''
+import os, sys, time, torch, torch.distributed, torii.torch
 destroy = "torch.distributed.destroy_process_group()"
-ends = ["pass", "sys.exit(0)", destroy, destroy]  # of two ranks with a group, and of two without
+left = f"""torch.distributed.all_reduce(torch.ones(1), async_op=True).get_future().then(
+    lambda done: ({destroy}, time.sleep(0.2), torch.ones(3).sum()))
+while torch.distributed.is_initialized():
+    time.sleep(0.001)"""
+# Of two ranks with a group, of two without, and of two whose callback still runs.
+ends = ["pass", "sys.exit(0)", destroy, destroy, left, left]
 children, number = [], None
 for place in range(len(ends)):
     child = os.fork()
@@ -259,13 +264,13 @@ if number is not None:
 for child in children:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert code == 0, code
-"""
+'''
 
 
 def test_interpreter_ends_with_a_group(tmp_path):
     done = subprocess.run([sys.executable, "-c", ENDS, str(tmp_path)], stderr=subprocess.PIPE, timeout=60)
     assert done.returncode == 0 and b"terminate" not in done.stderr, done.stderr
-    assert len(list(tmp_path.glob("summed*"))) == 4
+    assert len(list(tmp_path.glob("summed*"))) == 6
 
 
 class Numbers(torch.utils.data.Dataset):
