@@ -2,6 +2,7 @@
 // The calls of failure_rank.
 #include "tests/processes/failure_calls.hpp"
 
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -57,6 +58,20 @@ void deafen_busiest_stream() {
   if (setsockopt(busiest_stream(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) != 0) {
     say("there is no stream to deafen");
   }
+}
+
+void leave_child() {
+  const char* const named = std::getenv("FAILURE_CHILD");
+  const std::string kind = named == nullptr ? "" : named;
+  // The output is a pipe that the test reads to its end.
+  if (kind == "background" && std::system("sleep 3 >/dev/null 2>&1 </dev/null &") != 0) std::abort();
+  if (kind != "fork" && kind != "exec") return;
+  if (kind == "fork" && fork() != 0) return;
+  const int nothing = open("/dev/null", O_RDWR);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, standard);
+  if (kind == "exec") execl("/bin/sleep", "sleep", "3", nullptr);
+  sleep(3);
+  _exit(0);
 }
 
 FailureCalls::FailureCalls(const Arguments& arguments)
