@@ -74,8 +74,23 @@ void leave_child() {
   _exit(0);
 }
 
+/// The team of all ranks. With FAILURE_LATE_TEAM, a time in microseconds, the chosen rank comes so much later to a
+/// first one, which fails on all.
+static torii::Team make_team(const torii::Context& context, int chosen) {
+  const char* const late_us = std::getenv("FAILURE_LATE_TEAM");
+  if (late_us == nullptr) return context.team();
+  if (context.rank() == chosen) usleep(static_cast<useconds_t>(std::atoi(late_us)));
+  try {
+    (void)context.team();
+    say("nobody came late");
+  } catch (const torii::Failure& failure) {
+    say(std::string("no first team: ") + failure.what());
+  }
+  return context.team();
+}
+
 FailureCalls::FailureCalls(const Arguments& arguments)
-    : arguments_(arguments), team_(context_.team()), input_(arguments.count, team_.rank()) {
+    : arguments_(arguments), team_(make_team(context_, arguments.rank)), input_(arguments.count, team_.rank()) {
   result_.resize(input_.size());
 }
 

@@ -309,6 +309,15 @@ void enter_process_namespace() {
   std::exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
+/// The job meets without torii-run.
+void meet_over_tcp(const char* rank, const char* port) {
+  setenv("RANK", rank, 1);
+  setenv("WORLD_SIZE", std::getenv("TORII_RANKS"), 1);
+  setenv("MASTER_ADDR", "127.0.0.1", 1);
+  setenv("MASTER_PORT", port, 1);
+  unsetenv("TORII_JOB_FD");
+}
+
 }  // namespace
 }  // namespace torii::tests
 
@@ -325,6 +334,8 @@ int main(int argc, char** argv) {
   if (per_node != nullptr && rank != nullptr) {
     setenv("TORII_NODE", std::to_string(std::atoi(rank) / std::atoi(per_node)).c_str(), 1);
   }
+  const char* const port = std::getenv("FAILURE_TCP_PORT");
+  if (rank != nullptr && port != nullptr) meet_over_tcp(rank, port);
   if (rank != nullptr && std::getenv("FAILURE_NAMESPACES") != nullptr && std::atoi(rank) != arguments.rank) {
     enter_process_namespace();
   }
