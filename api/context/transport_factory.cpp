@@ -8,6 +8,7 @@
 
 #include "runtime/base/status.hpp"
 #include "runtime/bootstrap/agreement.hpp"
+#include "runtime/bootstrap/life_watch.hpp"
 #include "runtime/devices/address.hpp"
 #include "transports/libfabric/module.hpp"
 #include "transports/mixed/mixed.hpp"
@@ -130,11 +131,19 @@ std::unique_ptr<Transport> open_transport(Bootstrap& bootstrap, const Settings& 
   options.wait = settings.wait;
   options.oversubscribed = nodes.oversubscribed();
   options.alone_in_process = nodes.alone_in_process();
-  for (int rank = 0; rank < nodes.ranks(); ++rank) options.nodes.push_back(nodes.node(rank));
   options.timeout_s = settings.timeout_s;
+  LifeWatch::Ranks ranks;
+  for (int rank = 0; rank < nodes.ranks(); ++rank) {
+    ranks.nodes.push_back(nodes.node(rank));
+    ranks.processes.push_back(nodes.visible_pid(rank));
+  }
+  options.nodes = ranks.nodes;
+  const std::vector<std::string>& addresses = options.source_addresses;
+  auto lives = std::make_unique<LifeWatch>(bootstrap, ranks, addresses.empty() ? "" : addresses.front());
+  options.lives = lives.get();
   auto between = open_fabric(bootstrap, settings, options);
   pin(bootstrap, *between, arena);
-  return std::make_unique<mixed::Mixed>(nodes, std::move(inside), std::move(between));
+  return std::make_unique<mixed::Mixed>(nodes, std::move(inside), std::move(between), std::move(lives));
 }
 
 }  // namespace torii

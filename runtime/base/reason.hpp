@@ -8,7 +8,9 @@
 
 namespace torii {
 
-/// An error number in words and parentheses, as in " (No such file or directory)".
-inline std::string reason(int error = errno) { return std::string(" (") + std::strerror(error) + ")"; }
+/// An error number in words and parentheses, as in " (No such file or directory)". Names a limit that can be raised.
+inline std::string reason(int error = errno) {
+  return std::string(" (") + std::strerror(error) + (error == EMFILE ? "; raise the limit, ulimit -n)" : ")");
+}
 
 }  // namespace torii

@@ -44,7 +44,9 @@ std::span<std::byte> bytes_of(Value* values, int count) {
 Agreement::Agreement(Bootstrap& outer)
     : plain_(outer.plain()),
       frames_(new Frame[static_cast<std::size_t>(outer.ranks()) + 1]),
-      troubles_(new Trouble[static_cast<std::size_t>(outer.ranks()) + 1]) {}
+      troubles_(new Trouble[static_cast<std::size_t>(outer.ranks()) + 1]) {
+  if (&outer == &plain_) outer.begin();
+}
 
 Agreement::~Agreement() = default;
 

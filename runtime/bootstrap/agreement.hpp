@@ -23,8 +23,8 @@ class Unsettled : public Error {
 /// many. Short values travel in the frame. For all_or_none() only.
 class Agreement final : public Bootstrap {
  public:
-  /// If `outer` is an Agreement, this object uses the bootstrap behind it. Allocates all memory that the report of a
-  /// failure needs.
+  /// Begins anew, unless `outer` is an Agreement: then this object uses the bootstrap behind it. Allocates all memory
+  /// that the report of a failure needs.
   explicit Agreement(Bootstrap& outer);
   ~Agreement() override;
   int rank() const noexcept override { return plain_.rank(); }

@@ -59,6 +59,9 @@ class LauncherBootstrap final : public Bootstrap {
   int rank() const noexcept override { return rank_; }
   int ranks() const noexcept override { return ranks_; }
   bool notices_deaths() const noexcept override { return true; }
+  void begin() noexcept override {
+    if (begins_ == 0) begins_ = job_socket::kBeginsInContext;
+  }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
 
  private:
@@ -74,7 +77,7 @@ class LauncherBootstrap final : public Bootstrap {
   int ranks_;
   std::uint32_t timeout_ms_;
   Deadline deadline_;
-  bool has_begun_ = false;
+  std::uint32_t begins_ = job_socket::kBegins;  ///< goes with the next request
 };
 
 void LauncherBootstrap::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
@@ -85,7 +88,7 @@ void LauncherBootstrap::all_gather(std::span<const std::byte> mine, std::span<st
   deadline_.restart();
 
   job_socket::Request request;
-  request.timeout_ms = timeout_ms_ | (std::exchange(has_begun_, true) ? 0 : job_socket::kBegins);
+  request.timeout_ms = timeout_ms_ | std::exchange(begins_, 0);
   request.bytes = mine.size();
   send_all(std::as_bytes(std::span(&request, 1)));
   send_all(mine);

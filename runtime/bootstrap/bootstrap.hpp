@@ -34,6 +34,9 @@ class Bootstrap {
   /// that noticed a death in another way calls it once more before it leaves. Otherwise the others could report the
   /// leaving rank as the first death.
   virtual bool notices_deaths() const noexcept { return false; }
+  /// Every rank calls this before the all-gathers of a new context or team. Ranks count these calls: after a failure,
+  /// and on a rank that is late, messages of different ones are kept apart.
+  virtual void begin() noexcept {}
   /// The address of this host that the other ranks can reach, without a port; empty if unknown.
   virtual std::string address() const { return {}; }
   /// Whether all_gather() may fail on one rank and succeed on others, like a function of the embedder.

@@ -17,6 +17,8 @@ inline constexpr std::uint32_t kMagic = 0x746f7269;  // "tori"
 /// Set in timeout_ms of the first request of a join: after a failure all begin anew. (A torii-run that does not know it
 /// waits for weeks instead of the time.)
 inline constexpr std::uint32_t kBegins = 0x80000000;
+/// The same where the rank keeps its context: it has not met the new process of a rank that was replaced.
+inline constexpr std::uint32_t kBeginsInContext = 0x40000000;
 /// The largest part of one rank; a larger one is refused as broken.
 inline constexpr std::uint64_t kPartBytesMax = std::uint64_t{1} << 26;
 
@@ -24,7 +26,7 @@ inline constexpr std::uint64_t kPartBytesMax = std::uint64_t{1} << 26;
 struct Request {
   std::uint32_t magic = kMagic;
   std::uint32_t timeout_ms =
-      0;  ///< perhaps with kBegins; torii-run gives up if a part is missing this long after the first part
+      0;  ///< perhaps with one of the above; torii-run gives up if a part is missing this long after the first part
   std::uint64_t bytes = 0;
 };
 

@@ -10,6 +10,7 @@
 
 #include "runtime/base/deadline.hpp"
 #include "runtime/base/descriptor.hpp"
+#include "runtime/base/own_descriptor.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/bootstrap/wire.hpp"
 #include "runtime/devices/address.hpp"
@@ -24,9 +25,10 @@ struct TcpIdentity {
 
 /// One end of a connection between rank 0 and another rank. Both ends have proved that they know the key.
 struct TcpLink {
-  Descriptor socket;
+  OwnDescriptor socket;
   wire::Key send_key{};
   wire::FrameReader reader;
+  std::vector<std::byte> unsent;  ///< the end of a frame that was given up; goes before the next one
 };
 
 /// The length of the kernel's queue of connections that rank 0 has not accepted yet; the kernel lowers it to its own
@@ -35,7 +37,7 @@ constexpr int queue_length(int ranks) noexcept { return ranks + 1024; }
 
 /// Rank 0: admits every other rank once, then closes the listeners. Drops connections that are silent, slow or not from
 /// this job; answers and logs a wrong token or number of ranks. Returns the links by rank; element 0 is unused. Throws
-/// Error: timeout naming the missing ranks, no_resource.
+/// Error: timeout naming the missing ranks, no_resource, which it tells the ranks that come within a moment.
 std::vector<TcpLink> admit_ranks(const TcpIdentity& identity, std::vector<Descriptor> listeners, const wire::Key& key);
 
 /// The addresses at which rank 0 may be found.

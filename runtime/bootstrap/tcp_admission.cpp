@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 0: an event loop that admits ranks and refuses strangers, with bounded memory and time for each connection.
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -25,12 +27,14 @@ constexpr double kPatienceS = 5;
 constexpr std::size_t kPendingMax = 64;
 /// The most connections accepted before the pending ones are read again.
 constexpr int kAcceptedMost = 64;
+/// How long rank 0 stays to tell the others that it cannot have a connection to each of them. Ranks start together.
+constexpr double kRefusesS = 2;
 /// The most different log lines about refused connections; a stranger must not fill a log.
 constexpr std::size_t kComplaintsMax = 8;
 
 /// A connection that has not proved the key yet.
 struct Pending {
-  Descriptor socket;
+  OwnDescriptor socket;
   Deadline deadline;
   bool challenged = false;
   std::size_t have = 0;  ///< bytes of the awaited message
@@ -56,6 +60,27 @@ Received receive_message(int socket, Message& message, std::size_t& have) {
   return Received::some;
 }
 
+/// Whether this process may open so many descriptors more; `some` is an open one.
+bool may_open(std::size_t count, int some) {
+  std::vector<Descriptor> all;
+  while (all.size() < count) {
+    all.emplace_back(fcntl(some, F_DUPFD_CLOEXEC, 0));
+    if (!all.back().open()) return false;
+  }
+  return true;
+}
+
+/// This process cannot have a connection to each of the other ranks.
+Error too_few_descriptors(int ranks) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return {Status::no_resource,
+          "rank 0 needs a connection to each of the " + std::to_string(ranks - 1) +
+              " other ranks, but its limit of open files is " + std::to_string(limit.rlim_cur) +
+              "; raise the limit (ulimit -n)",
+          0};
+}
+
 std::string name_of(const wire::Hello& hello) { return "a connection as rank " + std::to_string(hello.rank); }
 
 class Admission {
@@ -64,15 +89,21 @@ class Admission {
       : identity_(identity),
         listeners_(std::move(listeners)),
         key_(key),
-        links_(static_cast<std::size_t>(identity.ranks)) {
+        links_(static_cast<std::size_t>(identity.ranks)),
+        is_told_(static_cast<std::size_t>(identity.ranks)) {
     for (const Descriptor& one : listeners_) {
       where_ += (where_.empty() ? "" : ", ") + Address::of_socket(one.get()).text();
     }
   }
 
   std::vector<TcpLink> run() {
-    Deadline deadline = Deadline::after_s(identity_.timeout_s);
+    // Asked before any connection is accepted: later, strangers would take the descriptors, and could end the job.
+    const std::size_t needed = links_.size() - 1;
+    refuses_all_ = needed != 0 && !may_open(needed, listeners_.front().get());
+    Deadline deadline =
+        Deadline::after_s(refuses_all_ ? std::min(kRefusesS, identity_.timeout_s) : identity_.timeout_s);
     for (std::vector<int> missing = missing_ranks(); !missing.empty(); missing = missing_ranks()) {
+      if (deadline.is_over() && refuses_all_) break;
       if (deadline.is_over()) throw too_late(missing);
       wait(deadline);
       // Pending connections are read before new ones are accepted, which may displace them.
@@ -80,6 +111,7 @@ class Admission {
       for (Pending& one : std::exchange(silent_, {})) hear_and_keep(std::move(one));
       for (const Descriptor& listener : listeners_) accept_from(listener.get());
     }
+    if (refuses_all_) throw too_few_descriptors(identity_.ranks);
     return std::move(links_);
   }
 
@@ -87,7 +119,7 @@ class Admission {
   std::vector<int> missing_ranks() const {
     std::vector<int> missing;
     for (int rank = 1; rank < identity_.ranks; ++rank) {
-      if (!links_[static_cast<std::size_t>(rank)].socket.open()) missing.push_back(rank);
+      if (!is_told_[static_cast<std::size_t>(rank)]) missing.push_back(rank);
     }
     return missing;
   }
@@ -104,7 +136,9 @@ class Admission {
   const TcpIdentity& identity_;
   std::vector<Descriptor> listeners_;
   wire::Key key_;
+  bool refuses_all_ = false;  ///< there are too few descriptors
   std::vector<TcpLink> links_;
+  std::vector<bool> is_told_;  ///< by rank: it is admitted, or knows why nobody is
   /// Oldest first. A rank sends its Hello right after connecting, so it is silent only if its process waits for a CPU
   /// between the two system calls. A challenged connection knows the job's key, or repeats a recorded Hello. A new
   /// connection displaces only one of its own kind, so strangers cannot displace a rank that has been challenged.
@@ -159,15 +193,14 @@ void Admission::wait(const Deadline& deadline) {
 void Admission::accept_from(int listener) {
   // A bounded number: a peer that connects faster than rank 0 accepts must not stop it from reading the others.
   for (int accepted = 0; accepted < kAcceptedMost; ++accepted) {
-    Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    OwnDescriptor socket = OwnDescriptor::of(
+        [&] { return Descriptor(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)); });
     if (socket.open()) {
       hear_and_keep({std::move(socket), Deadline::after_s(kPatienceS), false, 0, {}, {}, {}});
       continue;
     }
     if (errno != EMFILE && errno != ENFILE) return;
-    if (silent_.empty() && challenged_.empty()) {
-      throw Error(Status::no_resource, "too many open files to admit the other ranks; raise the limit (ulimit -n)");
-    }
+    if (silent_.empty() && challenged_.empty()) throw too_few_descriptors(identity_.ranks);
     (silent_.empty() ? challenged_ : silent_).pop_front();
   }
 }
@@ -236,12 +269,16 @@ bool Admission::judge(Pending& one) {
   } else if (links_[static_cast<std::size_t>(hello.rank)].socket.open()) {
     verdict.refusal = wire::Refusal::taken;
     complaint = who + " was refused: that rank has joined already";
+  } else if (refuses_all_) {
+    verdict.refusal = wire::Refusal::descriptors;
   } else {
     verdict.proof = wire::prove(key_, "rank 0", hello, one.challenge);
   }
   const bool sent = send_message(one.socket.get(), verdict);
   if (!complaint.empty()) complain(complaint);
   if (!sent || !complaint.empty()) return false;
+  is_told_[static_cast<std::size_t>(hello.rank)] = true;
+  if (refuses_all_) return false;
   TcpLink& link = links_[static_cast<std::size_t>(hello.rank)];
   link.send_key = wire::session_key(key_, "rank 0", hello, one.challenge);
   link.reader = wire::FrameReader(wire::session_key(key_, "rank", hello, one.challenge), job_socket::kPartBytesMax);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/reason.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/bootstrap/job_socket.hpp"
 #include "runtime/bootstrap/tcp.hpp"
@@ -42,7 +43,7 @@ class Dial {
   const TcpIdentity& identity_;
   const Address& address_;
   Deadline& deadline_;  ///< of all attempts
-  Descriptor socket_;
+  OwnDescriptor socket_;
 };
 
 bool Dial::wait(short events, double seconds) {
@@ -58,8 +59,9 @@ bool Dial::wait(short events, double seconds) {
 }
 
 bool Dial::connect_socket(std::string& why_not) {
-  socket_ = Descriptor(::socket(address_.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket_.open()) throw Error(Status::no_resource, "cannot make a socket to reach rank 0");
+  socket_ = OwnDescriptor::of(
+      [this] { return Descriptor(::socket(address_.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); });
+  if (!socket_.open()) throw Error(Status::no_resource, "cannot make a socket to reach rank 0" + reason());
   int error = connect(socket_.get(), address_.get(), address_.bytes()) == 0 ? 0 : errno;
   if (error == EINPROGRESS) {
     socklen_t length = sizeof(error);
@@ -104,6 +106,9 @@ void Dial::check_refusal(wire::Refusal refusal, int ranks_of_rank_0) const {
                   identity_.rank);
     case wire::Refusal::taken:
       throw Error(Status::invalid_argument, refused + "another process has joined as that rank", identity_.rank);
+    case wire::Refusal::descriptors:
+      throw Error(Status::no_resource,
+                  refused + "it cannot have a connection to each rank; raise its limit of open files (ulimit -n)", 0);
     case wire::Refusal::none:
       break;
   }

@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -29,46 +30,82 @@ struct Outgoing {
       : head(what), payload(bytes), proof(wire::seal(key, what, bytes)) {}
   std::size_t bytes() const { return sizeof(head) + payload.size() + sizeof(proof); }
   bool done() const { return sent == bytes(); }
+  /// What has not been sent yet, in order.
+  std::array<std::span<const std::byte>, 3> rest() const {
+    std::array<std::span<const std::byte>, 3> pieces = {std::as_bytes(std::span(&head, 1)), payload, proof};
+    std::size_t skip = sent;
+    for (auto& piece : pieces) {
+      const std::size_t skipped = std::min(skip, piece.size());
+      piece = piece.subspan(skipped);
+      skip -= skipped;
+    }
+    return pieces;
+  }
 };
 
 /// Sends as much as the socket takes now; false if the connection is broken.
-bool push(int socket, Outgoing& frame) {
+bool push(TcpLink& link, Outgoing& frame) {
   while (!frame.done()) {
-    std::span<const std::byte> pieces[] = {std::as_bytes(std::span(&frame.head, 1)), frame.payload, frame.proof};
-    iovec parts[3];
-    std::size_t count = 0;
-    std::size_t skip = frame.sent;
-    for (const auto& piece : pieces) {
-      const std::size_t skipped = std::min(skip, piece.size());
-      skip -= skipped;
-      if (skipped == piece.size()) continue;
-      parts[count++] = {const_cast<std::byte*>(piece.data() + skipped), piece.size() - skipped};
-    }
+    iovec parts[4] = {{link.unsent.data(), link.unsent.size()}};
+    std::size_t count = 1;
+    for (const auto& piece : frame.rest()) parts[count++] = {const_cast<std::byte*>(piece.data()), piece.size()};
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = count;
-    const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = sendmsg(link.socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EAGAIN) return true;
     if (sent < 0 && errno != EINTR) return false;
-    if (sent > 0) frame.sent += static_cast<std::size_t>(sent);
+    if (sent <= 0) continue;
+    const std::size_t earlier = std::min(static_cast<std::size_t>(sent), link.unsent.size());
+    link.unsent.erase(link.unsent.begin(), link.unsent.begin() + static_cast<std::ptrdiff_t>(earlier));
+    frame.sent += static_cast<std::size_t>(sent) - earlier;
   }
   return true;
 }
 
-/// The common part of both ends: rank, number of ranks, round, and the first failure, which later calls repeat.
+/// No more is pushed of this frame. If a part of it has left, the rest goes before the next frame.
+void give_up(TcpLink& link, const Outgoing& frame) {
+  if (frame.sent == 0) return;
+  for (const auto& piece : frame.rest()) link.unsent.insert(link.unsent.end(), piece.begin(), piece.end());
+}
+
+/// The common part of both ends: rank, number of ranks, join, round, and the first failure of the join, which later
+/// calls repeat.
 class TcpBootstrap : public Bootstrap {
  public:
   explicit TcpBootstrap(const TcpIdentity& identity) : identity_(identity) {}
   int rank() const noexcept override { return identity_.rank; }
   int ranks() const noexcept override { return identity_.ranks; }
   bool notices_deaths() const noexcept override { return true; }
+  void begin() noexcept override {
+    if (std::exchange(has_begun_, true)) ++join_;
+    round_ = 0;
+    broken_.reset();
+  }
 
  protected:
-  void begin(std::size_t mine_bytes, std::size_t all_bytes) {
+  /// The head of this rank's next frame.
+  wire::FrameHead next_round(std::size_t mine_bytes, std::size_t all_bytes) {
     check_sizes(mine_bytes, all_bytes);
     // After a failure the ranks no longer agree on what the next message means.
     if (broken_) throw Error(*broken_);
     ++round_;
+    return head(Status::ok, -1, mine_bytes);
+  }
+  wire::FrameHead head(Status status, int rank, std::size_t bytes) const {
+    wire::FrameHead made;
+    made.status = static_cast<std::int32_t>(status);
+    made.rank = rank;
+    made.join = join_;
+    made.round = round_;
+    made.bytes = bytes;
+    return made;
+  }
+  /// True if the frame that has arrived belongs to an earlier join, in which one of both has given up; drops it.
+  bool drops_earlier(TcpLink& link) const {
+    if (link.reader.head().join >= join_) return false;
+    link.reader.next();
+    return true;
   }
   [[noreturn]] void break_off(const Error& error) {
     broken_ = error;
@@ -76,6 +113,8 @@ class TcpBootstrap : public Bootstrap {
   }
 
   TcpIdentity identity_;
+  bool has_begun_ = false;
+  std::uint32_t join_ = 1;
   std::uint64_t round_ = 0;
   std::optional<Error> broken_;
 };
@@ -96,7 +135,7 @@ class Server final : public TcpBootstrap {
 
  private:
   void collect(std::span<const std::byte> mine, std::span<std::byte> all);
-  void take_part(std::size_t rank, std::span<const std::byte> mine, std::span<std::byte> all);
+  bool take_part(std::size_t rank, std::span<const std::byte> mine, std::span<std::byte> all);
   void distribute(const wire::FrameHead& head, std::span<const std::byte> payload, Deadline deadline);
   [[noreturn]] void fail(Status status, int rank, const std::string& sentence);
 
@@ -104,12 +143,9 @@ class Server final : public TcpBootstrap {
 };
 
 void Server::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
-  begin(mine.size(), all.size());
+  (void)next_round(mine.size(), all.size());
   collect(mine, all);
-  wire::FrameHead head;
-  head.round = round_;
-  head.bytes = all.size();
-  distribute(head, all, Deadline::after_s(identity_.timeout_s));
+  distribute(head(Status::ok, -1, all.size()), all, Deadline::after_s(identity_.timeout_s));
 }
 
 void Server::collect(std::span<const std::byte> mine, std::span<std::byte> all) {
@@ -124,14 +160,14 @@ void Server::collect(std::span<const std::byte> mine, std::span<std::byte> all) 
       try {
         received = receive_frame(links_[at]);
       } catch (const Error& error) {
+        links_[at].socket = OwnDescriptor();
         fail(error.status(), rank, "rank " + std::to_string(rank) + " sent " + error.what());
       }
       if (received == Received::closed) {
         fail(Status::peer_lost, rank,
              "rank " + std::to_string(rank) + " ended before all ranks had exchanged what they need to join");
       }
-      if (received == Received::some) take_part(at, mine, all);
-      return received == Received::some;
+      return received == Received::some && take_part(at, mine, all);
     });
     if (missing.empty()) return;
     if (deadline.is_over()) fail(Status::timeout, missing[0], ranks_text(missing) + " not joined in time");
@@ -143,9 +179,14 @@ void Server::collect(std::span<const std::byte> mine, std::span<std::byte> all) 
   }
 }
 
-void Server::take_part(std::size_t rank, std::span<const std::byte> mine, std::span<std::byte> all) {
+/// False if the frame is none of this join.
+bool Server::take_part(std::size_t rank, std::span<const std::byte> mine, std::span<std::byte> all) {
   wire::FrameReader& reader = links_[rank].reader;
   const std::string who = "rank " + std::to_string(rank);
+  if (drops_earlier(links_[rank])) return false;
+  if (reader.head().join > join_) {
+    fail(Status::timeout, static_cast<int>(rank), who + " has given up this join and begun the next one");
+  }
   if (reader.head().round != round_) {
     fail(Status::transport, static_cast<int>(rank),
          who + " sent part " + std::to_string(reader.head().round) + " when part " + std::to_string(round_) +
@@ -159,32 +200,28 @@ void Server::take_part(std::size_t rank, std::span<const std::byte> mine, std::s
   }
   std::ranges::copy(part, all.begin() + static_cast<std::ptrdiff_t>(rank * mine.size()));
   reader.next();
+  return true;
 }
 
 /// A connection that breaks here fails the next round; for the other ranks this round is complete.
 void Server::distribute(const wire::FrameHead& head, std::span<const std::byte> payload, Deadline deadline) {
-  std::vector<std::pair<int, Outgoing>> frames;
-  for (std::size_t rank = 1; rank < links_.size(); ++rank) {
-    if (!links_[rank].socket.open()) continue;
-    frames.emplace_back(links_[rank].socket.get(), Outgoing(links_[rank].send_key, head, payload));
+  std::vector<std::pair<TcpLink*, Outgoing>> frames;
+  for (TcpLink& link : links_) {
+    if (link.socket.open()) frames.emplace_back(&link, Outgoing(link.send_key, head, payload));
   }
   while (true) {
-    std::erase_if(frames, [](auto& one) { return !push(one.first, one.second) || one.second.done(); });
-    if (frames.empty() || deadline.is_over()) return;
+    std::erase_if(frames, [](auto& one) { return !push(*one.first, one.second) || one.second.done(); });
+    if (frames.empty() || deadline.is_over()) break;
     std::vector<pollfd> entries;
-    for (const auto& one : frames) entries.push_back({one.first, POLLOUT, 0});
+    for (const auto& one : frames) entries.push_back({one.first->socket.get(), POLLOUT, 0});
     poll(entries.data(), entries.size(), deadline.nap_ms(1000));
   }
+  for (const auto& [link, frame] : frames) give_up(*link, frame);
 }
 
 void Server::fail(Status status, int rank, const std::string& sentence) {
-  wire::FrameHead head;
-  head.status = static_cast<std::int32_t>(status);
-  head.rank = rank;
-  head.round = round_;
-  head.bytes = sentence.size();
   constexpr double kLastWordS = 1;  // a sentence fits into any socket's buffer unless the rank has stopped reading
-  distribute(head, std::as_bytes(std::span(sentence)), Deadline::after_s(kLastWordS));
+  distribute(head(status, rank, sentence.size()), std::as_bytes(std::span(sentence)), Deadline::after_s(kLastWordS));
   break_off(Error(status, sentence, rank));
 }
 
@@ -196,27 +233,26 @@ class Client final : public TcpBootstrap {
   std::string address() const override { return Address::of_socket(link_.socket.get()).host(); }
 
  private:
-  bool wait(short events, Deadline& deadline);
-  void read_answer(Deadline& deadline);
+  void exchange(Outgoing& frame);
+  Received receive();
+  void wait(short events, Deadline& deadline);
 
   TcpLink link_;
 };
 
 void Client::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
-  begin(mine.size(), all.size());
-  // Rank 0 knows which ranks are missing, so it reports first. The two seconds matter only if rank 0 hangs.
-  constexpr double kGraceS = 2;
-  Deadline deadline = Deadline::after_s(identity_.timeout_s + kGraceS);
-  wire::FrameHead head;
-  head.round = round_;
-  head.bytes = mine.size();
-  Outgoing frame(link_.send_key, head, mine);
-  // If the connection breaks here, the socket may still contain the reason.
-  while (push(link_.socket.get(), frame) && !frame.done()) {
-    if (!wait(POLLOUT, deadline)) break;
+  Outgoing frame(link_.send_key, next_round(mine.size(), all.size()), mine);
+  try {
+    exchange(frame);
+  } catch (...) {
+    give_up(link_, frame);
+    throw;
   }
-  read_answer(deadline);
+  give_up(link_, frame);  // rank 0 may answer that this join has failed before it has read all
   const wire::FrameHead answer = link_.reader.head();
+  if (answer.join > join_) {
+    break_off(Error(Status::timeout, "rank 0 has given up this join and begun the next one", 0));
+  }
   const std::span<const std::byte> payload = link_.reader.payload();
   if (answer.status != static_cast<std::int32_t>(Status::ok)) {
     const std::string sentence(reinterpret_cast<const char*>(payload.data()), payload.size());
@@ -233,29 +269,40 @@ void Client::all_gather(std::span<const std::byte> mine, std::span<std::byte> al
   link_.reader.next();
 }
 
-bool Client::wait(short events, Deadline& deadline) {
-  pollfd entry{link_.socket.get(), events, 0};
-  return poll(&entry, 1, deadline.nap_ms(1000)) > 0 || !deadline.is_over();
+/// Sends the frame and waits for an answer of this join, or of a later one.
+void Client::exchange(Outgoing& frame) {
+  // Rank 0 knows which ranks are missing, so it reports first. The two seconds matter only if rank 0 hangs.
+  constexpr double kGraceS = 2;
+  Deadline deadline = Deadline::after_s(identity_.timeout_s + kGraceS);
+  for (bool is_connected = true;;) {
+    is_connected = is_connected && push(link_, frame);
+    // If the connection breaks, or rank 0 has stopped reading, the socket may contain the reason.
+    const Received received = receive();
+    if (received == Received::some && !drops_earlier(link_)) return;
+    if (received == Received::nothing_yet) wait(is_connected && !frame.done() ? POLLIN | POLLOUT : POLLIN, deadline);
+  }
 }
 
-void Client::read_answer(Deadline& deadline) {
-  while (true) {
-    Received received = Received::closed;
-    try {
-      received = receive_frame(link_);
-    } catch (const Error& error) {
-      break_off(Error(error.status(), std::string("rank 0 sent ") + error.what(), 0));
-    }
-    if (received == Received::some) return;
-    if (received == Received::closed) {
-      break_off(Error(Status::peer_lost, "rank 0 ended before all ranks had exchanged what they need to join", 0));
-    }
-    if (!wait(POLLIN, deadline)) {
-      break_off(Error(
-          Status::timeout,
-          "rank 0 has not answered rank " + std::to_string(identity_.rank) + " in time: it is missing, or hangs", 0));
-    }
+Received Client::receive() {
+  Received received = Received::closed;
+  try {
+    received = receive_frame(link_);
+  } catch (const Error& error) {
+    link_.socket = OwnDescriptor();
+    break_off(Error(error.status(), std::string("rank 0 sent ") + error.what(), 0));
   }
+  if (received == Received::closed) {
+    break_off(Error(Status::peer_lost, "rank 0 ended before all ranks had exchanged what they need to join", 0));
+  }
+  return received;
+}
+
+void Client::wait(short events, Deadline& deadline) {
+  pollfd entry{link_.socket.get(), events, 0};
+  if (poll(&entry, 1, deadline.nap_ms(1000)) > 0 || !deadline.is_over()) return;
+  break_off(
+      Error(Status::timeout,
+            "rank 0 has not answered rank " + std::to_string(identity_.rank) + " in time: it is missing, or hangs", 0));
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ using Proof = std::array<std::byte, 32>;
 
 inline constexpr std::uint32_t kMagic = 0x746f726a;  // "torj"
 /// The version of the protocol. Ranks of different versions report the difference.
-inline constexpr std::uint16_t kVersion = 2;
+inline constexpr std::uint16_t kVersion = 3;
 
-enum class Refusal : std::uint16_t { none = 0, token = 1, ranks = 2, taken = 3 };
+enum class Refusal : std::uint16_t { none = 0, token = 1, ranks = 2, taken = 3, descriptors = 4 };
 
 /// The first message, from a rank.
 struct Hello {
@@ -86,8 +86,8 @@ struct FrameHead {
   std::uint32_t magic = kMagic;
   std::int32_t status = 0;  ///< a torii::Status; unless it is ok, the payload is a sentence
   std::int32_t rank = -1;   ///< the rank that the sentence is about, or -1
-  std::uint32_t reserved = 0;
-  std::uint64_t round = 0;  ///< the number of the all-gather, so that a recorded frame cannot be sent again
+  std::uint32_t join = 1;   ///< the number of the context or team that is being made
+  std::uint64_t round = 0;  ///< the number of the all-gather in it; no frame can be recorded and sent again
   std::uint64_t bytes = 0;
 };
 static_assert(sizeof(FrameHead) == 32, "no padding crosses the wire");

@@ -2,6 +2,7 @@
 // The calls of failure_rank.
 #include "tests/processes/failure_calls.hpp"
 
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -59,8 +60,37 @@ void deafen_busiest_stream() {
   }
 }
 
+void leave_child() {
+  const char* const named = std::getenv("FAILURE_CHILD");
+  const std::string kind = named == nullptr ? "" : named;
+  // The output is a pipe that the test reads to its end.
+  if (kind == "background" && std::system("sleep 3 >/dev/null 2>&1 </dev/null &") != 0) std::abort();
+  if (kind != "fork" && kind != "exec") return;
+  if (kind == "fork" && fork() != 0) return;
+  const int nothing = open("/dev/null", O_RDWR);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, standard);
+  if (kind == "exec") execl("/bin/sleep", "sleep", "3", nullptr);
+  sleep(3);
+  _exit(0);
+}
+
+/// The team of all ranks. With FAILURE_LATE_TEAM, a time in microseconds, the chosen rank comes so much later to a
+/// first one, which fails on all.
+static torii::Team make_team(const torii::Context& context, int chosen) {
+  const char* const late_us = std::getenv("FAILURE_LATE_TEAM");
+  if (late_us == nullptr) return context.team();
+  if (context.rank() == chosen) usleep(static_cast<useconds_t>(std::atoi(late_us)));
+  try {
+    (void)context.team();
+    say("nobody came late");
+  } catch (const torii::Failure& failure) {
+    say(std::string("no first team: ") + failure.what());
+  }
+  return context.team();
+}
+
 FailureCalls::FailureCalls(const Arguments& arguments)
-    : arguments_(arguments), team_(context_.team()), input_(arguments.count, team_.rank()) {
+    : arguments_(arguments), team_(make_team(context_, arguments.rank)), input_(arguments.count, team_.rank()) {
   result_.resize(input_.size());
 }
 

@@ -25,6 +25,10 @@ void cut_busiest_stream();
 /// Nothing comes through that stream any more, answers to what it has sent included, and nobody is told: a cut cable.
 void deafen_busiest_stream();
 
+/// Makes the child process that FAILURE_CHILD names, which lives for 3 s: fork, background (exec'ed). `exec`: this
+/// process becomes another program. Otherwise does nothing.
+void leave_child();
+
 struct Arguments {
   std::string mode;
   int rank = 0;

@@ -3,6 +3,8 @@
 // usage: failure_rank MODE [RANK [DELAY_US [COUNT]]]. RANK is the one that misbehaves, DELAY_US when. With
 // TORII_TEST_PER_NODE=N every N ranks play a node.
 #include <pthread.h>
+#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,6 +51,7 @@ class Rank : private FailureCalls {
  private:
   static void die() {
     say_event();
+    leave_child();
     kill(getpid(), SIGKILL);
   }
 
@@ -295,6 +298,26 @@ class Rank : private FailureCalls {
   }
 };
 
+/// Continues in a child, the first process of a namespace whose members see none outside. Exits with 77 if that is not
+/// allowed, otherwise with the child's code.
+void enter_process_namespace() {
+  if (unshare(CLONE_NEWPID) != 0) std::exit(77);
+  const pid_t child = fork();
+  if (child == 0) return;
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+/// The job meets without torii-run.
+void meet_over_tcp(const char* rank, const char* port) {
+  setenv("RANK", rank, 1);
+  setenv("WORLD_SIZE", std::getenv("TORII_RANKS"), 1);
+  setenv("MASTER_ADDR", "127.0.0.1", 1);
+  setenv("MASTER_PORT", port, 1);
+  unsetenv("TORII_JOB_FD");
+}
+
 }  // namespace
 }  // namespace torii::tests
 
@@ -310,6 +333,11 @@ int main(int argc, char** argv) {
   const char* const rank = std::getenv("TORII_RANK");
   if (per_node != nullptr && rank != nullptr) {
     setenv("TORII_NODE", std::to_string(std::atoi(rank) / std::atoi(per_node)).c_str(), 1);
+  }
+  const char* const port = std::getenv("FAILURE_TCP_PORT");
+  if (rank != nullptr && port != nullptr) meet_over_tcp(rank, port);
+  if (rank != nullptr && std::getenv("FAILURE_NAMESPACES") != nullptr && std::atoi(rank) != arguments.rank) {
+    enter_process_namespace();
   }
   // The chosen rank comes late to the job.
   const char* const late_us = std::getenv("FAILURE_LATE_US");

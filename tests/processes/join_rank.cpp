@@ -32,7 +32,6 @@ using shared_memory::Arena;
 using shared_memory::make_arena;
 using shared_memory::NodePeers;
 using shared_memory::Nodes;
-using shared_memory::Watch;
 
 constexpr int kSkipped = 77;
 
@@ -71,10 +70,10 @@ int gather(Bootstrap& bootstrap) {
 }
 
 /// Every rank stores a pattern into every arena; everyone checks its own.
-int peers(Bootstrap& bootstrap, const Settings& settings, Watch watch) {
+int peers(Bootstrap& bootstrap, const Settings& settings) {
   const Nodes nodes(bootstrap);
   const auto arena = make_arena(bootstrap, nodes, settings.arena_bytes);
-  const NodePeers peers(bootstrap, nodes, *arena, settings.timeout_s, watch);
+  const NodePeers peers(bootstrap, nodes, *arena, settings.timeout_s);
   const auto ranks = static_cast<std::size_t>(peers.ranks());
   const std::size_t offset = arena->allocate(ranks * sizeof(std::uint64_t));
   const std::vector<std::size_t> offsets = gather_values(bootstrap, offset);
@@ -96,16 +95,23 @@ int peers(Bootstrap& bootstrap, const Settings& settings, Watch watch) {
 /// Joins again and again until somebody dies; for kills at random moments.
 int loop(Bootstrap& bootstrap, const Settings& settings) {
   while (true) {
-    const int code = peers(bootstrap, settings, Watch::pidfd);
+    const int code = peers(bootstrap, settings);
     if (code != 0) return code;
   }
 }
 
-/// The last rank kills itself; the others say when they noticed.
-int notice(Bootstrap& bootstrap, const Settings& settings, Watch watch) {
+/// Dies; a child lives on for so long.
+void die_with_child(unsigned seconds) {
+  if (fork() != 0) raise(SIGKILL);
+  for (const int output : {STDOUT_FILENO, STDERR_FILENO}) close(output);  // the test reads to the end
+  _exit(static_cast<int>(sleep(seconds)));
+}
+
+/// The last rank ends by end(); the others say when they noticed.
+int notice(Bootstrap& bootstrap, const Settings& settings, void (*end)()) {
   const Nodes nodes(bootstrap);
   const auto arena = make_arena(bootstrap, nodes, settings.arena_bytes);
-  const NodePeers peers(bootstrap, nodes, *arena, settings.timeout_s, watch);
+  const NodePeers peers(bootstrap, nodes, *arena, settings.timeout_s);
   const int victim = peers.ranks() - 1;
   struct Note {
     double died_s;
@@ -117,7 +123,7 @@ int notice(Bootstrap& bootstrap, const Settings& settings, Watch watch) {
   gather_values(bootstrap, 0);
   if (peers.rank() == victim) {
     note.died_s = tests::now_s();
-    raise(SIGKILL);
+    end();
   }
   while (peers.alive(victim)) usleep(1000);
   const double late_ms = (tests::now_s() - note.died_s) * 1000;
@@ -140,6 +146,14 @@ int stop_in_handshake(Bootstrap& bootstrap, const Settings& settings, int rank, 
   });
   const NodePeers peers(hooked, nodes, *arena, settings.timeout_s);
   return 1;
+}
+
+/// The chosen rank dies, and leaves a child, while the ranks agree on their arenas.
+int leave_child_in_handshake(Bootstrap& bootstrap, const Settings& settings, bool chosen) {
+  HookedBootstrap hooked(bootstrap, [chosen](int rounds) {
+    if (rounds == 2 && chosen) die_with_child(4);
+  });
+  return peers(hooked, settings);
 }
 
 int connect_to(const std::string& name) {
@@ -293,13 +307,14 @@ int run_mode(const std::string& mode, int rank_argument) {
     say(*bootstrap, "reached from " + bootstrap->address());
     return gather(*bootstrap);
   }
-  if (mode == "peers") return peers(*bootstrap, settings, Watch::pidfd);
-  if (mode == "peers-by-socket") return peers(*bootstrap, settings, Watch::socket);
+  if (mode == "peers") return peers(*bootstrap, settings);
   if (mode == "loop") return loop(*bootstrap, settings);
-  if (mode == "notice") return notice(*bootstrap, settings, Watch::pidfd);
-  if (mode == "notice-by-socket") return notice(*bootstrap, settings, Watch::socket);
+  if (mode == "notice") return notice(*bootstrap, settings, [] { raise(SIGKILL); });
+  if (mode == "notice-fork") return notice(*bootstrap, settings, [] { die_with_child(1); });
+  if (mode == "notice-exec") return notice(*bootstrap, settings, [] { execl("/bin/sleep", "sleep", "1", nullptr); });
   if (mode == "stop-in-handshake") return stop_in_handshake(*bootstrap, settings, rank_argument, SIGSTOP);
   if (mode == "die-in-handshake") return stop_in_handshake(*bootstrap, settings, rank_argument, SIGKILL);
+  if (mode == "leave-child-in-handshake") return leave_child_in_handshake(*bootstrap, settings, chosen);
   if (mode == "strangers") return strangers(*bootstrap, settings);
   if (mode == "other-host") return other_host(*bootstrap);
   if (mode == "late") {

@@ -145,7 +145,7 @@ TEST(Doctor, UserfaultfdAndPlacement) {
 TEST(Doctor, Processes) {
   Findings found = fine();
   found.pidfd = ENOSYS;
-  expect(found, "pidfd_open", State::limit, "deaths are noticed by sockets instead", "Linux 5.3");
+  expect(found, "pidfd_open", State::limit, "the end of a peer is seen by locks and connections alone", "Linux 5.3");
   expect(found, "cross-memory", State::ok, "allowed (yama ptrace scope 0)", "");
   found.read_peer = EPERM;
   found.ptrace_scope = 1;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/devices/address.hpp"
 #include "tests/processes/failure_job.hpp"
 #include "tests/support/folder_test.hpp"
 #include "tests/support/process.hpp"
@@ -224,6 +225,19 @@ TEST_F(Failures, ACancelledThreadEndsAfterItsCall) {
   const Report report = run_job({.ranks = 2, .mode = "cancel", .delay_us = 300'000});
   EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
   EXPECT_NE(report.outcome.output.find("cancelled after the call"), std::string::npos) << report.outcome.output;
+}
+
+TEST_F(Failures, ATeamIsMadeAfterOneThatARankMissed) {
+  const int port = Address::of_socket(listen_on(Address::parse("127.0.0.1", 0), {}, 1).get()).port();
+  for (const std::string& meets_at : {std::to_string(port), std::string()}) {
+    const std::vector<std::string> environment = {"TORII_TIMEOUT=1", "FAILURE_LATE_TEAM=1300000",
+                                                  "FAILURE_TCP_PORT=" + meets_at};
+    const Report report = run_job({.ranks = 3, .mode = "work", .rank = 2, .delay_us = 0, .environment = environment});
+    const std::string& output = report.outcome.output;
+    EXPECT_EQ(report.outcome.code, 0) << output;
+    EXPECT_EQ(count_of(output, "no first team: "), 3) << output;
+    EXPECT_EQ(count_of(output, " has worked"), 3) << output;
+  }
 }
 
 }  // namespace

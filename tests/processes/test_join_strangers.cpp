@@ -58,6 +58,8 @@ class Strangers {
         continue;
       }
       ++connections_;
+      const timeval patience = {0, 100'000};  // a listener that accepts nobody answers nothing
+      setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
       act(socket.get(), round % 6, random);
       if (round % 2 == 0) kept.push_back(std::move(socket));
       if (kept.size() > 100) kept.erase(kept.begin());

@@ -142,9 +142,58 @@ TEST(JoinTcp, ARankThatDiesWhileArenasAreHandedOverIsNamedByAllOthers) {
   }
 }
 
+TEST(JoinTcp, ARankThatLeavesAChildInTheJoinIsNamedAtOnce) {
+  for (const int dead : {0, 1, 2}) {
+    const auto outcomes = run_job(3, {"leave-child-in-handshake", std::to_string(dead)}, meeting_at(free_port()));
+    for (int rank = 0; rank < 3; ++rank) {
+      const Outcome& one = outcomes[static_cast<std::size_t>(rank)];
+      if (rank == dead) continue;
+      EXPECT_EQ(one.code, 5) << one.output;
+      EXPECT_TRUE(holds(one.output, "error 7 about rank " + std::to_string(dead) + ": ")) << one.output;
+      EXPECT_LT(one.seconds, 3);  // the child lives for 4 s
+    }
+  }
+}
+
 TEST(JoinTcp, PartsOfDifferentSizeAreAMismatch) {
   for (const Outcome& one : run_job(3, {"unequal", "1"}, meeting_at(free_port()))) {
     EXPECT_TRUE(holds(one.output, "error 3 about rank 1: rank 1 exchanges 8 bytes and rank 0 4")) << one.output;
+  }
+}
+
+/// Ranks that may have so many open files, of which the program itself takes three.
+std::vector<Outcome> run_limited(int ranks, int files, int limited_rank) {
+  const Words environment = meeting_at(free_port()) + Words{"TORII_TIMEOUT=20"};
+  std::vector<std::unique_ptr<Process>> processes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const bool is_limited = limited_rank < 0 || limited_rank == rank;
+    const std::string limit = is_limited ? "ulimit -n " + std::to_string(files) + "; " : "";
+    processes.push_back(std::make_unique<Process>(
+        Words{"sh", "-c", limit + "exec " + helper("join_rank") + " gather"},
+        Words{"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(ranks)} + environment));
+  }
+  std::vector<Outcome> outcomes;
+  for (const auto& process : processes) outcomes.push_back(process->wait());
+  return outcomes;
+}
+
+TEST(JoinTcp, TooFewDescriptorsAreNamedByAllAtOnce) {
+  for (const int limited_rank : {-1, 0}) {
+    const auto outcomes = run_limited(6, 8, limited_rank);
+    for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+      const std::string& output = outcomes[rank].output;
+      EXPECT_EQ(outcomes[rank].code, 3) << output;
+      EXPECT_TRUE(holds(output, "error 5 about rank 0: ") && holds(output, "limit of open files")) << output;
+      EXPECT_TRUE(holds(output, "(ulimit -n)") && holds(output, rank == 0 ? "files is 8;" : "refused rank")) << output;
+      EXPECT_LT(outcomes[rank].seconds, 10);
+    }
+  }
+}
+
+TEST(JoinTcp, AFewDescriptorsMoreSuffice) {
+  for (const Outcome& one : run_limited(5, 10, -1)) {
+    EXPECT_EQ(one.code, 0) << one.output;
+    EXPECT_TRUE(holds(one.output, "gathered 5")) << one.output;
   }
 }
 

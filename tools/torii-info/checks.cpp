@@ -109,8 +109,9 @@ Check check_placement(const Findings& found) {
 }
 
 Check check_pidfd(const Findings& found) {
-  if (found.pidfd == 0) return {"pidfd_open", State::ok, "allowed: deaths of peers are noticed by it", ""};
-  return {"pidfd_open", State::limit, refused(found.pidfd) + "; deaths are noticed by sockets instead",
+  if (found.pidfd == 0) return {"pidfd_open", State::ok, "allowed: the end of a peer is seen by it too", ""};
+  return {"pidfd_open", State::limit,
+          refused(found.pidfd) + "; the end of a peer is seen by locks and connections alone",
           std::string("Linux 5.3 or newer; ") + kLiftSeccomp};
 }
 

@@ -34,7 +34,7 @@ std::shared_ptr<std::vector<std::byte>> make_refusal(Status status, int rank, co
   return bytes;
 }
 
-bool begins(const Request& request) { return (request.timeout_ms & job_socket::kBegins) != 0; }
+constexpr std::uint32_t kBeginsAny = job_socket::kBegins | job_socket::kBeginsInContext;
 
 }  // namespace
 
@@ -81,6 +81,7 @@ void GatherServer::rank_replaced(int rank, Descriptor socket) {
   for (Link& one : links_) {
     one.verdict = verdict;
     one.knows_verdict = true;
+    one.needs_context = true;
   }
   Link& link = links_[static_cast<std::size_t>(rank)];
   link = Link();
@@ -96,8 +97,10 @@ void GatherServer::answer_verdicts() {
   for (Link& link : links_) {
     const Request* const part = part_of(link);
     if (part == nullptr || link.verdict == nullptr) continue;
-    if (begins(*part) && link.knows_verdict) {
+    const std::uint32_t ends_it = link.needs_context ? job_socket::kBegins : kBeginsAny;
+    if ((part->timeout_ms & ends_it) != 0 && link.knows_verdict) {
       link.verdict = nullptr;
+      link.needs_context = false;
     } else {
       link.knows_verdict = true;
       answer(link, link.verdict);
@@ -154,7 +157,7 @@ void GatherServer::end_round() {
     if (part == nullptr && missing < 0) missing = rank;
     if (part == nullptr) continue;
     if (first < 0) first = rank;
-    if (!deadline_) deadline_.emplace((part->timeout_ms & ~job_socket::kBegins) * std::int64_t{1'000'000});
+    if (!deadline_) deadline_.emplace((part->timeout_ms & ~kBeginsAny) * std::int64_t{1'000'000});
   }
   if (first < 0) return;
   if (first_ended_ >= 0) {

@@ -51,6 +51,7 @@ class GatherServer {
     std::string ended;                     // how the rank ended; empty while it runs
     std::shared_ptr<const Bytes> verdict;  // of a failed join: the answer to all requests until the rank joins anew
     bool knows_verdict = false;            // it has had that answer, or has left the join: its next join is a new one
+    bool needs_context = false;            // only the join of a new context is one
   };
 
   void receive(Link& link);

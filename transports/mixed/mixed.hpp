@@ -5,9 +5,8 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "runtime/base/descriptor.hpp"
+#include "runtime/bootstrap/life_watch.hpp"
 #include "runtime/execution/transport.hpp"
 #include "transports/shared_memory/nodes.hpp"
 
@@ -17,9 +16,9 @@ namespace torii::mixed {
 class Mixed final : public Transport {
  public:
   /// `inside` maps the arenas of the own node's ranks, `between` reaches all others; both use the job's rank numbers.
-  /// `nodes` is equal on all ranks and outlives this object. If `between` does not notice deaths, this object watches
-  /// processes of this machine.
-  Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> inside, std::unique_ptr<Transport> between);
+  /// `nodes` is equal on all ranks and outlives this object. `between` may use `lives`.
+  Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> inside, std::unique_ptr<Transport> between,
+        std::unique_ptr<LifeWatch> lives = nullptr);
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   int rank() const noexcept override { return inside_->rank(); }
@@ -45,7 +44,7 @@ class Mixed final : public Transport {
   Status progress() noexcept override { return between_->progress(); }
   bool drained() noexcept override { return between_->drained(); }
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override;
-  bool alive(int peer) noexcept override;
+  bool alive(int peer) noexcept override { return to(peer).alive(peer); }
   /// A store into memory is never lost, so only engines between nodes are given up.
   void close_engines(std::uint32_t engines) noexcept override { between_->close_engines(engines); }
   std::uint32_t lost_engines() const noexcept override { return between_->lost_engines(); }
@@ -65,9 +64,9 @@ class Mixed final : public Transport {
   const shared_memory::Nodes& nodes_;
   bool alone_;  ///< no other rank shares the node
   std::unique_ptr<Transport> inside_;
+  std::unique_ptr<LifeWatch> lives_;  ///< ends after the engines, so that peers see those end first
   std::unique_ptr<Transport> between_;
   std::string name_;
-  std::vector<Descriptor> watches_;  ///< by rank; closed if the rank is not watched here
   Capabilities capabilities_;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/settings.hpp"
+#include "runtime/bootstrap/life_watch.hpp"
 
 namespace torii::transports {
 
@@ -40,6 +41,8 @@ struct EngineOptions {
   bool alone_in_process = false;
   /// The node of each rank; if empty, every rank is on a node of its own. Engines connect to the ranks of other nodes.
   std::vector<int> nodes;
+  /// Notices the end of ranks whose engines' streams stay open; outlives the transport. nullptr: the engines alone do.
+  LifeWatch* lives = nullptr;
   /// The longest time without progress while the engines connect (TORII_TIMEOUT).
   double timeout_s = 30;
 };

@@ -107,6 +107,7 @@ class EngineTransport : public Transport {
     if (peer == rank_) return true;
     if (peers_.is_lost(peer)) return false;
     const std::int64_t now = now_ns();
+    if (has_ended(peer, now)) return false;
     const bool is_doubted = peers_.is_doubted(peer);
     // A rank that leaves closes its engines one after the other, so each may be the one that knows.
     const auto has_left = [peer](const auto& engine) { return engine->has_left(peer); };
@@ -153,7 +154,8 @@ class EngineTransport : public Transport {
         rank_(bootstrap.rank()),
         ranks_(bootstrap.ranks()),
         oversubscribed_(options.oversubscribed),
-        peers_(bootstrap.ranks(), options.engines) {
+        peers_(bootstrap.ranks(), options.engines),
+        lives_(options.lives) {
     for (std::size_t i = 0; i < substitutes_.size(); ++i) substitutes_[i].store(static_cast<std::uint8_t>(i));
   }
 
@@ -197,10 +199,17 @@ class EngineTransport : public Transport {
   std::atomic<std::size_t> last_busy_ = 0;  ///< the last engine whose poll found something
 
  private:
+  LifeWatch* lives_;
   std::array<std::atomic<std::uint8_t>, kEnginesMax> substitutes_;  ///< by engine: see substitute()
   std::vector<int> connected_;                                      ///< peers that the engines have greeted
   static constexpr std::uint32_t kQuietLooks = 8;  ///< after so many polls without result an engine counts as quiet
   static constexpr std::uint32_t kRoundsPerQuietLook = 4;
+
+  bool has_ended(int peer, std::int64_t now_ns) noexcept {
+    if (lives_ == nullptr || !lives_->has_ended(peer, now_ns)) return false;
+    peers_.lose(peer, "its process has ended");
+    return true;
+  }
 
   /// The engines that have something to do; a bit each. While it runs this thread counts as asleep.
   std::uint32_t sleep_until_ready(int most_us, bool (*still_idle)(void* data), void* data) noexcept {
@@ -270,7 +279,9 @@ class EngineTransport : public Transport {
         greets = greets || greeted[i] < peers.size();
       }
       if (progress() != Status::ok) throw Error(Status::transport, "cannot connect to its peers: " + failure_text());
-      const auto lost = [this](int peer) { return peers_.is_doubted(peer) ? !alive(peer) : peers_.is_lost(peer); };
+      const auto lost = [this](int peer) {
+        return peers_.is_doubted(peer) ? !alive(peer) : peers_.is_lost(peer) || has_ended(peer, now_ns());
+      };
       if (const auto at = std::find_if(silent.begin(), silent.end(), lost); at != silent.end()) {
         throw Error(Status::peer_lost, "rank " + std::to_string(*at) + " was lost while all connect: " + failure_text(),
                     *at);

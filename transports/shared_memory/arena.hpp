@@ -40,7 +40,11 @@ class Mapping {
 /// where the kernel ends a process that runs out.
 enum class Backing { reserved, on_touch };
 
-/// A sparse memfd that cannot shrink under its mappings. Thread-safe.
+/// Whether the process that made the arena still has it. One system call.
+bool is_held(int arena_fd) noexcept;
+
+/// A sparse memfd that cannot shrink under its mappings. Its process holds a record lock on it, so that peers see its
+/// end: the kernel takes the lock from a process that ends or execs, and gives it to no child. Thread-safe.
 class Arena {
  public:
   /// The largest size of which this process could map `arenas`: `wanted_bytes`, halved as often as needed. Throws

@@ -91,9 +91,9 @@ Received receive_hello(int socket, Hello& hello, Descriptor& arena) {
 class Handshake {
  public:
   Handshake(const Listener& listener, const HandshakePlan& plan)
-      : listener_(listener), plan_(plan), links_(plan.names.size()), dialed_(plan.names.size()) {}
+      : listener_(listener), plan_(plan), arenas_(plan.names.size()), dialed_(plan.names.size()) {}
 
-  std::vector<Link> run() {
+  std::vector<Descriptor> run() {
     Deadline deadline = Deadline::after_s(plan_.timeout_s);
     for (int missing = first_missing(); missing >= 0; missing = first_missing()) {
       if (plan_.lost(missing)) throw Error(Status::peer_lost, who(missing) + " has ended while joining", missing);
@@ -106,7 +106,7 @@ class Handshake {
       hear_higher_ranks();
       hear_lower_ranks();
     }
-    return std::move(links_);
+    return std::move(arenas_);
   }
 
  private:
@@ -119,11 +119,10 @@ class Handshake {
   void hear_lower_ranks();
   bool accepts(const Hello& hello) const { return hello.job_token == plan_.job_token; }
   Hello own_hello() const { return {kMagic, plan_.rank, plan_.job_token}; }
-  void keep(int rank, Descriptor socket, Descriptor arena);
 
   const Listener& listener_;
   const HandshakePlan& plan_;
-  std::vector<Link> links_;           // by rank; complete when `arena` is open
+  std::vector<Descriptor> arenas_;    // by rank
   std::vector<Descriptor> dialed_;    // by rank; connected to a lower rank, waiting for its answer
   std::vector<Descriptor> admitted_;  // higher ranks or strangers that have not yet identified themselves
 };
@@ -131,9 +130,9 @@ class Handshake {
 /// The rank to name in an error: a dead one if there is one, otherwise the lowest missing one; -1 if none is missing.
 int Handshake::first_missing() const {
   int missing = -1;
-  for (int rank = 0; rank < static_cast<int>(links_.size()); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(arenas_.size()); ++rank) {
     const auto at = static_cast<std::size_t>(rank);
-    if (plan_.names[at].empty() || links_[at].arena.open()) continue;
+    if (plan_.names[at].empty() || arenas_[at].open()) continue;
     if (plan_.lost(rank)) return rank;
     if (missing < 0) missing = rank;
   }
@@ -142,7 +141,7 @@ int Handshake::first_missing() const {
 
 void Handshake::dial_lower_ranks() {
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(plan_.rank); ++rank) {
-    if (plan_.names[rank].empty() || links_[rank].arena.open() || dialed_[rank].open()) continue;
+    if (plan_.names[rank].empty() || arenas_[rank].open() || dialed_[rank].open()) continue;
     Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket.open()) throw Error(Status::no_resource, "cannot make a socket for " + plan_.who[rank] + reason());
     sockaddr_un address;
@@ -173,7 +172,7 @@ void Handshake::admit() {
     Descriptor socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.open()) {
       if (errno == EMFILE || errno == ENFILE) {
-        throw Error(Status::no_resource, "too many open files to join; raise the limit (ulimit -n)" + reason());
+        throw Error(Status::no_resource, "cannot admit the ranks of this node" + reason());
       }
       return;
     }
@@ -182,7 +181,7 @@ void Handshake::admit() {
     // Ranks speak as soon as they are connected and dial again when dropped; silent connections are dropped for new
     // ones.
     constexpr std::size_t kSilentMax = 64;
-    if (admitted_.size() > links_.size() + kSilentMax) admitted_.erase(admitted_.begin());
+    if (admitted_.size() > arenas_.size() + kSilentMax) admitted_.erase(admitted_.begin());
   }
 }
 
@@ -192,10 +191,10 @@ void Handshake::hear_higher_ranks() {
     Descriptor arena;
     const Received received = receive_hello(socket.get(), hello, arena);
     if (received == Received::nothing_yet) continue;
-    const bool higher = hello.rank > plan_.rank && hello.rank < static_cast<int>(links_.size());
+    const bool higher = hello.rank > plan_.rank && hello.rank < static_cast<int>(arenas_.size());
     if (received == Received::hello && accepts(hello) && higher &&
         send_hello(socket.get(), own_hello(), plan_.arena_fd)) {
-      keep(hello.rank, std::move(socket), std::move(arena));
+      arenas_[static_cast<std::size_t>(hello.rank)] = std::move(arena);
     }
     socket = Descriptor();
   }
@@ -209,19 +208,12 @@ void Handshake::hear_lower_ranks() {
     Descriptor arena;
     const Received received = receive_hello(dialed_[rank].get(), hello, arena);
     if (received == Received::nothing_yet) continue;
-    Descriptor socket = std::move(dialed_[rank]);
+    const Descriptor socket = std::move(dialed_[rank]);
     const bool right = received == Received::hello && accepts(hello) && hello.rank == static_cast<int>(rank) &&
                        credentials(socket.get()).uid == geteuid();
     // Otherwise it was dropped; the next round dials again.
-    if (right) keep(hello.rank, std::move(socket), std::move(arena));
+    if (right) arenas_[rank] = std::move(arena);
   }
-}
-
-void Handshake::keep(int rank, Descriptor socket, Descriptor arena) {
-  Link& link = links_[static_cast<std::size_t>(rank)];
-  link.pid = credentials(socket.get()).pid;
-  link.arena = std::move(arena);
-  link.socket = std::move(socket);
 }
 
 }  // namespace
@@ -241,7 +233,9 @@ Token random_token() {
 }
 
 Listener::Listener(int ranks)
-    : name_("torii-"), fd_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    : name_("torii-"), fd_(OwnDescriptor::of([] {
+        return Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      })) {
   for (const std::byte part : random_token()) {
     constexpr char kDigits[] = "0123456789abcdef";
     name_ += kDigits[std::to_integer<int>(part) >> 4];
@@ -255,7 +249,7 @@ Listener::Listener(int ranks)
   }
 }
 
-std::vector<Link> hand_over_arenas(const Listener& listener, const HandshakePlan& plan) {
+std::vector<Descriptor> hand_over_arenas(const Listener& listener, const HandshakePlan& plan) {
   return Handshake(listener, plan).run();
 }
 

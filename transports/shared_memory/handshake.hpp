@@ -2,14 +2,13 @@
 // How processes of one node give each other their arenas: memfds over abstract unix sockets, closed to strangers.
 #pragma once
 
-#include <sys/types.h>
-
 #include <array>
 #include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "runtime/base/own_descriptor.hpp"
 #include "transports/shared_memory/arena.hpp"
 
 namespace torii::shared_memory {
@@ -29,20 +28,13 @@ class Listener {
 
  private:
   std::string name_;
-  Descriptor fd_;
-};
-
-/// What one peer has handed over. The socket stays connected until its owner closes it.
-struct Link {
-  Descriptor arena;
-  Descriptor socket;
-  pid_t pid = 0;  ///< process at the other end, from the kernel; 0 if it is not visible from here
+  OwnDescriptor fd_;
 };
 
 struct HandshakePlan {
   int rank = 0;
   std::vector<std::string>
-      names;  ///< listener of each rank; empty for ranks that need no link (the own process, other nodes)
+      names;  ///< listener of each rank; empty for ranks whose arena is not needed (the own process, other nodes)
   std::vector<std::string> who;  ///< each rank as errors name it
   Token job_token{};             ///< equal on all ranks of the job, unknown to others
   int arena_fd = -1;
@@ -50,9 +42,9 @@ struct HandshakePlan {
   std::function<bool(int rank)> lost;  ///< true if that rank is known to be dead
 };
 
-/// Collective over the ranks that are linked with each other. Returns one Link per rank, empty if the name is empty.
+/// Collective over the ranks that need each other's arenas. Returns the arena of each rank, none if the name is empty.
 /// Connections of other users, or without the job token, are closed and change nothing. Throws Error: timeout or
 /// peer_lost naming the missing rank, no_resource.
-std::vector<Link> hand_over_arenas(const Listener& listener, const HandshakePlan& plan);
+std::vector<Descriptor> hand_over_arenas(const Listener& listener, const HandshakePlan& plan);
 
 }  // namespace torii::shared_memory

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchanges cards, swaps and maps arenas, and watches every process that is not this one.
+// Exchanges cards, swaps and maps arenas.
 #include "transports/shared_memory/node_peers.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,9 +14,8 @@
 #include <span>
 #include <utility>
 
-#include "runtime/base/reason.hpp"
 #include "runtime/base/status.hpp"
-#include "transports/shared_memory/watch.hpp"
+#include "runtime/devices/pidfd.hpp"
 
 namespace torii::shared_memory {
 
@@ -27,8 +25,7 @@ struct Card {
   std::array<char, 48> listener{};
   std::uint64_t base = 0;
   std::uint64_t arena_bytes = 0;
-  std::int32_t pid = 0;
-  std::int32_t pidfds = 0;  ///< 1: its kernel lets it open them
+  std::uint64_t pid = 0;
 };
 
 namespace {
@@ -42,7 +39,7 @@ void check_arena(int fd, std::size_t bytes, const std::string& who) {
   if (!safe) throw Error(Status::transport, who + " handed over a file that is not a sealed arena of the agreed size");
 }
 
-Card make_card(const Arena& arena, const Listener& listener, Watch watch) {
+Card make_card(const Arena& arena, const Listener& listener) {
   static const Token process_token = random_token();
   Card card;
   card.process_token = process_token;
@@ -50,8 +47,7 @@ Card make_card(const Arena& arena, const Listener& listener, Watch watch) {
   copy_text(listener.name(), card.listener);
   card.base = reinterpret_cast<std::uintptr_t>(arena.base());
   card.arena_bytes = arena.bytes();
-  card.pid = getpid();
-  card.pidfds = watch == Watch::pidfd && open_pidfd(getpid()).open() ? 1 : 0;
+  card.pid = static_cast<std::uint64_t>(getpid());
   return card;
 }
 
@@ -129,13 +125,13 @@ std::unique_ptr<Arena> make_arena(Bootstrap& bootstrap, const Nodes& nodes, std:
   return arena;
 }
 
-NodePeers::NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& arena, double timeout_s, Watch watch)
+NodePeers::NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& arena, double timeout_s)
     : rank_(bootstrap.rank()),
       arena_bytes_(arena.bytes()),
       oversubscribed_(nodes.oversubscribed()),
       peers_(static_cast<std::size_t>(bootstrap.ranks())) {
   const Listener listener(nodes.own_ranks());
-  const Card mine = make_card(arena, listener, watch);
+  const Card mine = make_card(arena, listener);
   const std::vector<Card> cards = gather_values(bootstrap, mine);
 
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
@@ -148,18 +144,15 @@ NodePeers::NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& aren
     }
     if (!nodes.is_own(static_cast<int>(rank))) continue;
     peers_[rank].host = nodes.host(static_cast<int>(rank));
-    peers_[rank].pid = card.pid;
-    const pid_t visible_pid = nodes.visible_pid(static_cast<int>(rank));
-    peers_[rank].foreign = visible_pid != mine.pid || card.process_token != mine.process_token;
+    peers_[rank].pid = static_cast<int>(card.pid);
+    peers_[rank].foreign =
+        nodes.visible_pid(static_cast<int>(rank)) != getpid() || card.process_token != mine.process_token;
     if (!peers_[rank].foreign) peers_[rank].base = reinterpret_cast<std::byte*>(card.base);
-    // Process numbers mean nothing in another pid namespace. A socket serves as a watch only if its other end stays
-    // open too, so all ranks of a node choose the same kind.
-    if (card.pidfds == 0 || visible_pid == 0) watch = Watch::socket;
   }
 
   std::unique_ptr<Error> failure;
   try {
-    meet(listener, cards, arena.fd(), timeout_s, watch);
+    meet(listener, nodes, cards, arena.fd(), timeout_s);
   } catch (const Error& error) {
     // All ranks miss a missing rank, and would miss it again below.
     if (error.status() == Status::timeout) throw;
@@ -170,8 +163,8 @@ NodePeers::NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& aren
   agree(bootstrap, failure.get());
 }
 
-void NodePeers::meet(const Listener& listener, const std::vector<Card>& cards, int arena_fd, double timeout_s,
-                     Watch watch) {
+void NodePeers::meet(const Listener& listener, const Nodes& nodes, const std::vector<Card>& cards, int arena_fd,
+                     double timeout_s) {
   HandshakePlan plan;
   plan.rank = rank_;
   plan.job_token = cards[0].job_token;
@@ -183,43 +176,28 @@ void NodePeers::meet(const Listener& listener, const std::vector<Card>& cards, i
     plan.names.emplace_back(one.foreign ? cards[rank].listener.data() : "");
     plan.who.push_back("rank " + std::to_string(rank) + " (host " + one.host + ", process " + std::to_string(one.pid) +
                        ")");
-    if (!one.foreign || watch != Watch::pidfd) continue;
-    early[rank] = open_pidfd(one.pid);
-    if (early[rank].open()) continue;
-    if (errno != ESRCH) throw Error(Status::no_resource, "cannot watch " + plan.who[rank] + reason());
+    const pid_t pid = nodes.visible_pid(static_cast<int>(rank));
+    if (!one.foreign || pid == 0) continue;
+    // Only to hear of a death before the arena is here; without it the deadline ends this.
+    early[rank] = open_pidfd(pid);
+    if (early[rank].open() || errno != ESRCH) continue;
     throw Error(Status::peer_lost, plan.who[rank] + " has ended while joining", static_cast<int>(rank));
   }
-  plan.lost = [&early](int rank) {
-    const int fd = early[static_cast<std::size_t>(rank)].get();
-    return fd >= 0 && has_ended(fd, POLLIN);
-  };
-  std::vector<Link> links = hand_over_arenas(listener, plan);
-  for (std::size_t rank = 0; rank < links.size(); ++rank) {
-    if (!peers_[rank].foreign) continue;
-    check_arena(links[rank].arena.get(), arena_bytes_, plan.who[rank]);
-    map(static_cast<int>(rank), std::move(links[rank]), watch);
+  plan.lost = [&early](int rank) { return has_ended(early[static_cast<std::size_t>(rank)]); };
+  std::vector<Descriptor> arenas = hand_over_arenas(listener, plan);
+  for (std::size_t rank = 0; rank < arenas.size(); ++rank) {
+    Peer& one = peers_[rank];
+    if (!one.foreign) continue;
+    check_arena(arenas[rank].get(), arena_bytes_, plan.who[rank]);
+    one.mapping = Mapping(arenas[rank].get(), arena_bytes_);
+    one.base = one.mapping.base();
+    one.arena = std::move(arenas[rank]);
   }
-}
-
-void NodePeers::map(int rank, Link link, Watch watch) {
-  Peer& one = peers_[static_cast<std::size_t>(rank)];
-  one.mapping = Mapping(link.arena.get(), arena_bytes_);
-  one.base = one.mapping.base();
-  if (watch == Watch::socket) {
-    one.watch = std::move(link.socket);
-    one.events = POLLRDHUP;
-    return;
-  }
-  // The kernel says the number of the other end. If that process has ended and its number is in use again, the round
-  // that follows the handshake fails.
-  one.watch = open_pidfd(link.pid);
-  one.events = POLLIN;
-  if (!one.watch.open()) throw Error(Status::no_resource, "cannot watch rank " + std::to_string(rank) + reason());
 }
 
 bool NodePeers::alive(int rank) const noexcept {
   const Peer& one = peer(rank);
-  return !one.watch.open() || !has_ended(one.watch.get(), one.events);
+  return !one.arena.open() || is_held(one.arena.get());
 }
 
 }  // namespace torii::shared_memory

@@ -20,10 +20,6 @@ namespace torii::shared_memory {
 std::unique_ptr<Arena> make_arena(Bootstrap& bootstrap, const Nodes& nodes, std::size_t wanted_bytes,
                                   const Arena* earlier = nullptr);
 
-/// How deaths are noticed: by pidfds, or, if one rank's kernel refuses those, by the end of the sockets, which then
-/// stay open.
-enum class Watch { pidfd, socket };
-
 struct Card;  // what every rank publishes about itself
 
 /// Made once per context, collectively over the job; then immutable, so any thread may ask. Ranks are those of the job.
@@ -33,7 +29,7 @@ class NodePeers {
   /// Every rank maps the arenas of its node's ranks. Threads of one process use one mapping, so that a race checker
   /// sees their races. `arena` must outlive this object, and must not be destroyed while threads of this process use it
   /// as peers. Throws Error: timeout or peer_lost naming the missing rank, no_resource.
-  NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& arena, double timeout_s, Watch watch = Watch::pidfd);
+  NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& arena, double timeout_s);
 
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return static_cast<int>(peers_.size()); }
@@ -41,8 +37,8 @@ class NodePeers {
   std::byte* base(int rank) const noexcept { return peer(rank).base; }
   /// The size of every rank's arena.
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
-  /// False if the rank's process has ended; one system call. Threads of this process count as alive, and so do ranks of
-  /// other nodes.
+  /// False if the rank's process has ended, has become another program, or has no arena any more; one system call.
+  /// Threads of this process count as alive, and so do ranks of other nodes.
   bool alive(int rank) const noexcept;
   /// The process number as that rank sees it; 0 for ranks of other nodes.
   int pid(int rank) const noexcept { return peer(rank).pid; }
@@ -53,16 +49,15 @@ class NodePeers {
   struct Peer {
     std::byte* base = nullptr;
     Mapping mapping;       // empty for ranks of the own process
-    Descriptor watch;      // a pidfd or a socket; closed for ranks of the own process
-    short events = 0;      // what poll() reports of `watch` when the rank has ended
+    Descriptor arena;      // none for ranks of the own process
     bool foreign = false;  // of another process
     int pid = 0;
     std::string host;
   };
 
   const Peer& peer(int rank) const noexcept { return peers_[static_cast<std::size_t>(rank)]; }
-  void meet(const Listener& listener, const std::vector<Card>& cards, int arena_fd, double timeout_s, Watch watch);
-  void map(int rank, Link link, Watch watch);
+  void meet(const Listener& listener, const Nodes& nodes, const std::vector<Card>& cards, int arena_fd,
+            double timeout_s);
 
   int rank_;
   std::size_t arena_bytes_;

@@ -66,6 +66,10 @@ Engine::Engine(const Selection& selection, const Manner& manner, int number, con
 
 Engine::~Engine() {
   for (Target& to : targets_) to.key.reset();
+  // See close(). Children of a lost peer keep its streams open, so UCX still waits for messages in both directions.
+  const auto is_open = [this](const Target& to) { return to.in_flight != 0 || (to.endpoint && is_cut(to.peer)); };
+  const auto is_coming = [](const Arrival& one) { return one.bytes != 0; };
+  if (std::ranges::any_of(targets_, is_open) || std::ranges::any_of(arrivals_, is_coming)) close_connections();
   if (arena_memory_ != nullptr) (void)ucp_mem_unmap(context_.get(), arena_memory_);
   // Closes connections without waiting for peers.
   worker_.reset();

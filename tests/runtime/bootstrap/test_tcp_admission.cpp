@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -206,6 +207,25 @@ TEST_F(Admissions, RanksThatDoNotBelongAreTold) {
   EXPECT_EQ(told(wire::make_hello(rank_0.key(), 1, kAdmittedRanks + 1)), wire::Refusal::ranks);
   EXPECT_EQ(told(wire::make_hello(rank_0.key(), kAdmittedRanks, kAdmittedRanks)), wire::Refusal::ranks);
   rank_0.expect_ranks_join();
+}
+
+TEST_F(Admissions, ARankWithoutADescriptorNamesTheLimit) {
+  const Address address = Address::parse("127.0.0.1", 1);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::string text;
+  Status status = Status::ok;
+  try {
+    (void)dial_rank_0({1, 2, 30}, {[&](std::string&) { return Rendezvous{{address}, {}}; }, false});
+  } catch (const Error& error) {
+    status = error.status();
+    text = error.what();
+  }
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(status, Status::no_resource);
+  EXPECT_EQ(text, "cannot make a socket to reach rank 0 (Too many open files; raise the limit, ulimit -n)");
 }
 
 }  // namespace

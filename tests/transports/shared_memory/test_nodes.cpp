@@ -178,16 +178,5 @@ TEST(Mixed, SleepsWhereItIsWoken) {
   });
 }
 
-TEST(Mixed, WatchesProcessesThatTheFabricDoesNotNotice) {
-  run_ranks_as_threads(2, [](Bootstrap& bootstrap) {
-    const Nodes nodes(bootstrap, {}, Nodes::Rule::separate);
-    std::string notes;
-    mixed::Mixed mixed(nodes, std::make_unique<Noting>(bootstrap, "in", true, true, notes),
-                       std::make_unique<Noting>(bootstrap, "out", true, false, notes));
-    EXPECT_TRUE(mixed.capabilities().notices_deaths);
-    EXPECT_TRUE(mixed.alive(1 - bootstrap.rank()));
-  });
-}
-
 }  // namespace
 }  // namespace torii::tests

@@ -9,7 +9,7 @@
 
 #include "runtime/base/descriptor.hpp"
 
-namespace torii::shared_memory {
+namespace torii {
 
 /// Closed, with errno set, if there is no such process or the kernel refuses.
 inline Descriptor open_pidfd(pid_t pid) {
@@ -17,9 +17,9 @@ inline Descriptor open_pidfd(pid_t pid) {
   return Descriptor(pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, pid, 0)) : -1);
 }
 
-inline bool has_ended(int watch, short events) noexcept {
-  pollfd entry{watch, events, 0};
-  return poll(&entry, 1, 0) > 0 && entry.revents != 0;
+inline bool has_ended(const Descriptor& pidfd) noexcept {
+  pollfd entry{pidfd.get(), POLLIN, 0};
+  return pidfd.open() && poll(&entry, 1, 0) > 0 && entry.revents != 0;
 }
 
-}  // namespace torii::shared_memory
+}  // namespace torii

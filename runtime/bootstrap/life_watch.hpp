@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ranks of other nodes still run, whatever the fabric between the nodes notices.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/base/descriptor.hpp"
+#include "runtime/base/own_descriptor.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/devices/address.hpp"
+
+namespace torii {
+
+/// Network libraries leave their sockets open in child processes, so the streams of a rank that has children do not end
+/// with the rank, and its engines' listeners answer as before. Each rank therefore has a TCP listener that no child
+/// keeps and that accepts nobody. Each peer on another node keeps a connection in its queue. The kernel resets the
+/// connections when the process ends or execs, also if it was stopped. A peer whose process number is visible has a
+/// pidfd too. Thread-safe.
+class LifeWatch {
+ public:
+  /// What is known about the ranks.
+  struct Ranks {
+    std::vector<int> nodes;        ///< of each rank; empty: each has a node of its own
+    std::vector<pid_t> processes;  ///< of each rank as this process sees them, 0 if it does not; may be empty
+  };
+
+  /// Collective. `address` is the one by which peers reach this host; empty: unknown. Waits for no connection; a peer
+  /// that cannot be reached is not watched. Throws Error{no_resource}.
+  LifeWatch(Bootstrap& bootstrap, const Ranks& ranks, const std::string& address);
+
+  /// True from a moment after the peer's end on: its last messages may still come in that time. One system call, or two
+  /// with a pidfd.
+  bool has_ended(int peer, std::int64_t now_ns) noexcept;
+
+ private:
+  enum class State { none, connecting, connected };
+
+  struct Watch {
+    Descriptor process;  ///< the pidfd
+    Address listener;
+    Descriptor connection;
+    State state = State::none;
+    /// A refusal means an end only after an answer: before, a firewall or another host may have refused.
+    bool has_answered = false;
+    std::int64_t connects_ns = 0;  ///< when to connect again
+    std::int64_t ended_ns = 0;     ///< when the end was seen; 0: not yet
+  };
+
+  static bool is_refused(Watch& one, std::int64_t now_ns) noexcept;
+  static int connect_anew(Watch& one, std::int64_t now_ns) noexcept;
+  static int ended_with(Watch& one) noexcept;
+
+  OwnDescriptor listener_;
+  std::mutex mutex_;
+  std::vector<Watch> watches_;  ///< by rank
+};
+
+}  // namespace torii
