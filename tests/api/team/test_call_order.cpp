@@ -110,7 +110,7 @@ TEST(RefusedCalls, APeersNoticeCountsWhenTheCallWasMadeHere) {
   const auto notice = own.calls.refused_by_peer_alone(peer.published, 5);
   ASSERT_TRUE(notice);
   EXPECT_EQ(notice->sequence, 5U);
-  EXPECT_STREQ(notice->text.data(), "result is NULL");
+  EXPECT_STREQ(notice->notice.text.data(), "result is NULL");
   own.refuse(5);
   EXPECT_FALSE(own.calls.refused_by_peer_alone(peer.published, 5)) << "both have refused it";
 }
@@ -126,16 +126,53 @@ TEST(RefusedCalls, AnOwnRefusalCountsWhenThePeerWentOnWithoutOne) {
   EXPECT_FALSE(own.calls.refused_here_alone(peer.published, at(6)));
 }
 
-TEST(RefusedCalls, ManyInARowOnBothSidesAgree) {
+/// In one run, and in runs between calls that are made.
+TEST(RefusedCalls, ManyOnBothSidesAgree) {
+  for (const std::uint64_t stride : {1, 2}) {
+    Rank own;
+    Rank peer;
+    for (std::uint64_t sequence = 1; sequence <= 100; sequence += stride) own.refuse(sequence);
+    EXPECT_FALSE(peer.calls.refused_by_peer_alone(own.published, 0));
+    for (std::uint64_t sequence = 1; sequence <= 100; sequence += stride) {
+      peer.refuse(sequence);
+      EXPECT_FALSE(peer.calls.refused_by_peer_alone(own.published, sequence));
+      EXPECT_FALSE(own.calls.refused_by_peer_alone(peer.published, 100)) << sequence;
+    }
+  }
+}
+
+/// However long a run is, the call of it that the other rank made is found, and the reason of the first one.
+TEST(RefusedCalls, AnyCallOfARunIsKnown) {
+  for (const std::uint64_t made : {1, 2, 9, 50, 100}) {
+    Rank own;
+    Rank peer;
+    peer.refuse(1, "the first");
+    for (std::uint64_t sequence = 2; sequence <= 100; ++sequence) peer.refuse(sequence, "another");
+    for (std::uint64_t sequence = 1; sequence < made; ++sequence) own.refuse(sequence);
+    EXPECT_FALSE(own.calls.refused_by_peer_alone(peer.published, made - 1)) << made;
+    auto found = own.calls.refused_by_peer_alone(peer.published, made);
+    ASSERT_TRUE(found) << made;
+    EXPECT_EQ(found->sequence, made);
+    EXPECT_STREQ(found->notice.text.data(), "the first");
+    // The other side finds the same once this rank has passed the run.
+    EXPECT_FALSE(peer.calls.refused_here_alone(own.published, [](std::uint64_t) { return false; }));
+    found = peer.calls.refused_here_alone(own.published, [](std::uint64_t) { return true; });
+    ASSERT_TRUE(found) << made;
+    EXPECT_EQ(found->sequence, made);
+    EXPECT_STREQ(found->notice.text.data(), "the first");
+  }
+}
+
+TEST(RefusedCalls, TheEarliestOfSeveralRunsIsNamed) {
   Rank own;
   Rank peer;
-  for (std::uint64_t sequence = 1; sequence <= 100; ++sequence) own.refuse(sequence);
-  EXPECT_FALSE(peer.calls.refused_by_peer_alone(own.published, 0));
-  for (std::uint64_t sequence = 1; sequence <= 100; ++sequence) {
-    peer.refuse(sequence);
-    EXPECT_FALSE(peer.calls.refused_by_peer_alone(own.published, sequence));
-    EXPECT_FALSE(own.calls.refused_by_peer_alone(peer.published, 100)) << sequence;
+  for (std::uint64_t run = 0; run < kNotices; ++run) {
+    for (std::uint64_t i = 0; i < 20; ++i) peer.refuse(100 * run + 5 + i, "run " + std::to_string(run));
   }
+  const auto found = own.calls.refused_by_peer_alone(peer.published, 1000);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->sequence, 5U);
+  EXPECT_STREQ(found->notice.text.data(), "run 0");
 }
 
 TEST(RefusedCalls, AHalfWrittenNoticeIsNone) {
