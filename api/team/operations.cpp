@@ -28,7 +28,7 @@ void Operations::close() noexcept {
 }
 
 Status Operations::submit(Request& request) noexcept {
-  const CancellationHeld held(context_.several_nodes());
+  const CancellationHeld held(waits_.several_nodes());
   const Entry entry = waits_.enter();
   if (entry.is_refused()) return entry.refuse();
   const Status status = start(request);
@@ -63,7 +63,7 @@ Status Operations::call_when_done(Request& request, torii_done_function done, vo
 }
 
 Status Operations::run(Request& request) noexcept {
-  const CancellationHeld held(context_.several_nodes());
+  const CancellationHeld held(waits_.several_nodes());
   const Entry entry = waits_.enter();
   if (entry.is_refused()) return entry.refuse();
   const Status status = start(request);

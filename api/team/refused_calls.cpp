@@ -52,15 +52,18 @@ std::optional<RefusalNotice> last_notice(std::span<const RefusalNotice> notices)
 }
 
 const RefusalNotice& RefusedCalls::add(std::uint64_t sequence, std::string_view reason) noexcept {
-  const bool goes_on = number_ != 0 && latest().last + 1 == sequence;
-  if (!goes_on) ++number_;
-  RefusalNotice& notice = own_[number_ % kNotices];
+  const std::string_view told = reason.substr(0, RefusalNotice::kTextBytes - 1);
+  const bool is_next = number_ != 0 && latest().last + 1 == sequence;
+  const bool goes_on = is_next && (in_a_row_ == kRunsInARow || told == latest().text.data());
   if (!goes_on) {
-    notice = {};
-    notice.number = number_;
-    notice.first = sequence;
-    reason.copy(notice.text.data(), RefusalNotice::kTextBytes - 1);
+    in_a_row_ = is_next ? in_a_row_ + 1 : 1;
+    RefusalNotice& fresh = own_[++number_ % kNotices];
+    fresh = {};
+    fresh.number = number_;
+    fresh.first = sequence;
+    told.copy(fresh.text.data(), told.size());
   }
+  RefusalNotice& notice = own_[number_ % kNotices];
   notice.last = sequence;
   notice.check = check_of(std::bit_cast<Words>(notice));
   return notice;
@@ -71,9 +74,11 @@ std::uint64_t RefusedCalls::first_made_from(std::uint64_t sequence) const noexce
   const auto contains = [&](const RefusalNotice& own) {
     return own.number != 0 && own.first <= sequence && sequence <= own.last;
   };
-  // The calls of two runs are never adjacent.
-  const auto run = std::ranges::find_if(own_, contains);
-  return run == own_.end() ? sequence : run->last + 1;
+  for (;;) {
+    const auto run = std::ranges::find_if(own_, contains);
+    if (run == own_.end()) return sequence;
+    sequence = run->last + 1;
+  }
 }
 
 std::optional<RefusedCall> RefusedCalls::refused_by_peer_alone(std::span<const RefusalNotice> peer,

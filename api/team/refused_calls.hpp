@@ -4,7 +4,7 @@
 // A refused call (a bad argument, no memory) counts as that rank's call. If all members refuse the same call, the team
 // goes on; if one member made it, the team fails with `mismatch` and the refusing rank's reason. CallHistory keeps
 // messages of other calls out meanwhile, so the ranks wait, and a wait compares what everybody has refused. A rank that
-// ignores statuses refuses call after call; one notice covers such a run, so that the first reason is not lost.
+// ignores statuses refuses call after call: one notice covers a run of them, so that the first reasons are not lost.
 #pragma once
 
 #include <array>
@@ -18,7 +18,8 @@
 
 namespace torii {
 
-/// A rank's message to its peers about a run of refused calls, written anew for each of them. Peers may read it while
+/// A rank's message to its peers about a run: calls refused one after the other, for one reason. Where reasons change
+/// often, the last run of a row has several. The message is written anew for each call. Peers may read it while
 /// it is written, or before all of it has come: they believe it where `check` fits.
 struct alignas(kLineBytes) RefusalNotice {
   static constexpr std::size_t kTextBytes = 96;
@@ -32,6 +33,8 @@ static_assert(sizeof(RefusalNotice) == 2 * kLineBytes);
 
 /// The last runs of a rank: number n stands in place n % kNotices. Zeroed memory holds none.
 inline constexpr std::size_t kNotices = 8;
+/// The most runs of refused calls one after the other; so many runs before them are still known.
+inline constexpr int kRunsInARow = 4;
 using RefusalNotices = std::array<RefusalNotice, kNotices>;
 
 void write_notice(RefusalNotice& place, const RefusalNotice& notice) noexcept;
@@ -72,6 +75,7 @@ class RefusedCalls {
 
   RefusalNotices own_{};
   std::uint64_t number_ = 0;
+  int in_a_row_ = 0;  ///< runs that follow each other, up to the latest
 };
 
 }  // namespace torii

@@ -19,6 +19,7 @@ Waits::Waits(const Membership& members, TeamAgreement& agreement, const Channels
       monitor_(monitor),
       in_flight_(in_flight),
       team_(team),
+      several_nodes_(members.context().several_nodes()),
       polling_{members.waiting()},
       use_(many_callers) {}
 
@@ -63,7 +64,7 @@ Status Waits::check_caller() const noexcept {
 }
 
 Status Waits::wait(Request& request) noexcept {
-  const CancellationHeld held(context_.several_nodes());
+  const CancellationHeld held(several_nodes_);
   const Entry entry = enter();
   if (entry.is_refused()) return entry.refuse();
   wait_for_end(request);
@@ -145,7 +146,7 @@ bool Waits::wait_until(Request& request, std::int64_t end_ns) noexcept {
 }
 
 HasEnded Waits::test(Request& request) noexcept {
-  const CancellationHeld held(context_.several_nodes());
+  const CancellationHeld held(several_nodes_);
   const Entry entry = enter();
   if (entry.is_refused()) {
     (void)entry.refuse();

@@ -45,6 +45,8 @@ class Waits final : public StartWaits {
   /// Sets last_error(), as Entry::refuse() does, where enter() would refuse now.
   Status check_caller() const noexcept;
   TeamUse& use() noexcept { return use_; }
+  /// Of the context, for CancellationHeld: a call of this team may move those of others.
+  bool several_nodes() const noexcept { return several_nodes_; }
 
   /// Waits for the end. Returns ok, or why the caller may not wait now.
   Status wait(Request& request) noexcept;
@@ -90,6 +92,7 @@ class Waits final : public StartWaits {
   FailureMonitor& monitor_;
   InFlight& in_flight_;
   AttachedTeam& team_;
+  const bool several_nodes_;
   Polling polling_;  ///< for requests without a deadline of their own
   TeamUse use_;
   Door door_;
