@@ -212,7 +212,7 @@ torii_status torii_deregister(torii_context* context, torii_region* region) {
 }
 
 int torii_engine_bytes(const torii_context* context, uint64_t* bytes, int engines) {
-  if (context == nullptr) return 0;
+  if (context == nullptr || context->context.is_forked_child()) return 0;
   const auto all = context->context.engine_bytes();
   for (int engine = 0; bytes != nullptr && engine < engines && engine < static_cast<int>(all.size()); ++engine) {
     bytes[engine] = all[static_cast<std::size_t>(engine)];
@@ -233,6 +233,7 @@ torii_status torii_team_split(torii_team* team, int color, int key, const torii_
   if (team == nullptr) return invalid("team is NULL");
   torii_status status = TORII_OK;
   torii_team_options own;
+  if (const Status refusal = team->team->check_caller(); refusal != Status::ok) return to_c(refusal);
   if (!read_struct(options, own, "torii_team_options", status)) return refused_on(team, status);
   if (part == nullptr) return refused_on(team, invalid("the place for the team is NULL"));
   return counted(team, [&] {
@@ -244,6 +245,7 @@ torii_status torii_team_survivors(torii_team* team, const torii_team_options* op
   if (team == nullptr) return invalid("team is NULL");
   torii_status status = TORII_OK;
   torii_team_options own;
+  if (const Status refusal = team->team->check_caller(); refusal != Status::ok) return to_c(refusal);
   if (!read_struct(options, own, "torii_team_options", status)) return status;
   return hand_out_team(team->context, survivors, [&] { return team->team->survivors(team_options(own)); });
 }
@@ -259,13 +261,18 @@ torii_status torii_team_destroy(torii_team* team) {
   }
   if (team->life != nullptr) team->life->team = nullptr;
   const torii::CancellationHeld held;
-  if (team->users > 1) team->team->cancel();
-  torii::c::leave(team);
-  return TORII_OK;
+  const Status left = team->users > 1 ? team->team->leave() : team->team->check_caller();
+  if (left == Status::ok) {
+    torii::c::leave(team);
+  } else {
+    team->is_destroyed = false;
+  }
+  return to_c(left);
 }
 
 int torii_most_in_flight(const torii_team* team) {
-  return team == nullptr ? -1 : team->team->transfers_in_flight_most();
+  if (team == nullptr || team->context->context.is_forked_child()) return -1;
+  return team->team->transfers_in_flight_most();
 }
 
 torii_status torii_team_abort(torii_team* team, const char* reason) {

@@ -71,6 +71,7 @@ extern "C" {
 
 torii_status torii_group_begin(torii_team* team) {
   if (team == nullptr) return invalid("team is NULL");
+  if (team->context->context.is_forked_child()) return invalid(torii::c::kForked);
   if (group_of(team) != nullptr) return invalid("this thread is in a group of that team already; groups do not nest");
   const torii_status status = answered([&] {
     groups.reserve(groups.size() + 1);
@@ -97,7 +98,7 @@ torii_status torii_group_end(torii_team* team) {
   first.add(to_c(group.calls->run(*team->team)));
   team->group_pool.give_back(group.calls);
   for (torii_request* request : group.requests) {
-    (void)team->team->wait(request->request);
+    team->team->wait_to_end(request->request);
     first.add(finish(request));
   }
   return first.tell();

@@ -61,8 +61,7 @@ struct torii_request {
 
 namespace torii::c {
 
-inline constexpr const char* kForked =
-    "this process was forked from the one that made the context: it may only exec or exit";
+using torii::kForked;
 
 inline torii_status to_c(Status status) { return static_cast<torii_status>(status); }
 

@@ -138,8 +138,11 @@ torii_status torii_request_cancel(torii_request** request, int* cancelled) {
   }
   if (is_forked(*request)) return invalid(torii::c::kForked);
   torii::Team& team = *(*request)->owner->team;
-  if (!is_active(*request) || !team.cancel((*request)->request)) return TORII_OK;
-  (void)team.test((*request)->request);  // it has ended, and maybe nothing is left for the background
+  if (!is_active(*request)) return TORII_OK;
+  bool is_cancelled = false;
+  if (const Status status = team.cancel((*request)->request, is_cancelled); status != Status::ok) return to_c(status);
+  if (!is_cancelled) return TORII_OK;
+  team.wait_to_end((*request)->request);  // it has ended, and maybe nothing is left for the background
   *cancelled = 1;
   drop(*request);
   return TORII_OK;

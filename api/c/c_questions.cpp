@@ -90,6 +90,7 @@ int torii_team_context_rank(const torii_team* team, int member) {
 
 torii_status torii_team_health(const torii_team* team) {
   if (team == nullptr) return invalid("team is NULL");
+  if (team->context->context.is_forked_child()) return invalid(torii::c::kForked);
   torii_status status = TORII_INTERNAL;
   const torii_status asked = torii::c::answered([&] {
     const torii::Cause health = team->team->health().verdict();
@@ -100,7 +101,7 @@ torii_status torii_team_health(const torii_team* team) {
 }
 
 int torii_team_lost(const torii_team* team, int* members, int capacity) {
-  if (team == nullptr) return -1;
+  if (team == nullptr || team->context->context.is_forked_child()) return -1;
   int count = -1;
   (void)torii::c::answered([&] {
     const std::vector<int> lost = team->team->health().lost_members();

@@ -10,17 +10,20 @@
 #include "runtime/base/cancellation.hpp"
 #include "runtime/execution/waiting.hpp"
 
+using torii::Status;
 using torii::c::answered;
 using torii::c::finish;
 using torii::c::invalid;
 using torii::c::is_active;
 using torii::c::is_forked;
+using torii::c::to_c;
 
 namespace {
 
 using Requests = std::span<torii_request*>;
 
-/// Reads a list of the caller. Its active requests have to be of one context, on whose memory a wait sleeps.
+/// Reads a list of the caller. Its active requests have to be of one context, on whose memory a wait sleeps, and of
+/// teams that the caller may use now.
 torii_status read_list(torii_request** requests, int count, Requests& list) {
   if (count < 0) return invalid("count is " + std::to_string(count) + "; it must be 0 or more");
   if (requests == nullptr && count != 0) return invalid("requests is NULL, but count is " + std::to_string(count));
@@ -31,12 +34,19 @@ torii_status read_list(torii_request** requests, int count, Requests& list) {
   const auto other = std::find_if(first, list.end(), [first](const torii_request* one) {
     return is_active(one) && one->owner->context != (*first)->owner->context;
   });
-  if (other == list.end()) return TORII_OK;
+  if (other == list.end()) {
+    for (const torii_request* one : list) {
+      const Status status = is_active(one) ? one->owner->team->check_caller() : Status::ok;
+      if (status != Status::ok) return to_c(status);
+    }
+    return TORII_OK;
+  }
   return invalid("requests " + std::to_string(first - list.begin()) + " and " + std::to_string(other - list.begin()) +
                  " are of two contexts; all of a list must be of one");
 }
 
-bool has_ended(torii_request* request) { return request->owner->team->test(request->request); }
+/// False also while another thread is inside the team, against the rules.
+bool has_ended(torii_request* request) { return request->owner->team->test(request->request) == torii::HasEnded::yes; }
 
 /// The first active request that has ended; -1: none.
 int find_ended(Requests list) {

@@ -38,9 +38,16 @@ torii_status make_request(torii_team* team, const torii_call* call, torii_reques
 }
 
 torii_status drop_refused(torii_request** request, Status status) {
-  (*request)->owner->team->close_channel((*request)->request);
+  (void)(*request)->owner->team->close_channel((*request)->request);
   drop(*request);
   return to_c(status);
+}
+
+/// Answers a test or a wait for a moment.
+torii_status answer(torii::HasEnded has_ended, torii_request** request, int* done) {
+  if (has_ended == torii::HasEnded::yes) return finish(*request);
+  *done = 0;
+  return has_ended == torii::HasEnded::no ? TORII_OK : TORII_INVALID_ARGUMENT;
 }
 
 }  // namespace
@@ -70,6 +77,7 @@ torii_status torii_restart(torii_request* request) {
   if (!request->request.persistent) {
     return refused_on(request->owner, invalid("the request is not persistent: it was made by torii_start"));
   }
+  if (const Status refusal = request->owner->team->check_caller(); refusal != Status::ok) return to_c(refusal);
   if (request->active) {
     ++request->request.starts_refused;
     return refused_on(request->owner, invalid("the request is active: wait for it before it is started again"));
@@ -84,18 +92,14 @@ torii_status torii_test(torii_request** request, int* done) {
   if (request == nullptr || done == nullptr) return invalid("request or the place for the answer is NULL");
   *done = 1;
   if (!is_active(*request)) return TORII_OK;
-  *done = 0;
-  if (is_forked(*request)) return invalid(torii::c::kForked);
-  *done = (*request)->owner->team->test((*request)->request) ? 1 : 0;
-  return *done != 0 ? finish(*request) : TORII_OK;
+  return answer((*request)->owner->team->test((*request)->request), request, done);
 }
 
 torii_status torii_wait(torii_request** request) {
   if (request == nullptr) return invalid("request is NULL");
   if (!is_active(*request)) return TORII_OK;
-  if (is_forked(*request)) return invalid(torii::c::kForked);
-  (void)(*request)->owner->team->wait((*request)->request);
-  return finish(*request);
+  const Status status = (*request)->owner->team->wait((*request)->request);
+  return status == Status::ok ? finish(*request) : to_c(status);
 }
 
 torii_status torii_wait_for(torii_request** request, double seconds, int* done) {
@@ -103,11 +107,8 @@ torii_status torii_wait_for(torii_request** request, double seconds, int* done) 
   if (!(seconds >= 0)) return invalid("seconds is " + std::to_string(seconds) + "; it must be 0 or more");
   *done = 1;
   if (!is_active(*request)) return TORII_OK;
-  *done = 0;
-  if (is_forked(*request)) return invalid(torii::c::kForked);
   const auto most_ns = static_cast<std::int64_t>(std::min(seconds, 1e9) * 1e9);
-  *done = (*request)->owner->team->wait((*request)->request, most_ns) ? 1 : 0;
-  return *done != 0 ? finish(*request) : TORII_OK;
+  return answer((*request)->owner->team->wait((*request)->request, most_ns), request, done);
 }
 
 torii_status torii_progress(torii_context* context, int* moved) {
@@ -124,8 +125,7 @@ torii_status torii_request_on_done(torii_request* request, torii_done_function d
   if (request == nullptr || done == nullptr) return invalid("request or the function is NULL");
   if (!request->active) return invalid("the request is not running: start it first");
   if (is_forked(request)) return invalid(torii::c::kForked);
-  request->owner->team->call_when_done(request->request, done, data);
-  return TORII_OK;
+  return to_c(request->owner->team->call_when_done(request->request, done, data));
 }
 
 int torii_context_event_fd(torii_context* context) {
@@ -143,7 +143,8 @@ int torii_context_event_fd(torii_context* context) {
 torii_status torii_request_free(torii_request** request) {
   if (request == nullptr || *request == nullptr) return TORII_OK;
   if ((*request)->active) return invalid("the request is active: wait for it first");
-  (*request)->owner->team->close_channel((*request)->request);
+  const Status status = (*request)->owner->team->close_channel((*request)->request);
+  if (status != Status::ok) return to_c(status);
   drop(*request);
   return TORII_OK;
 }

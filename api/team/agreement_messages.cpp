@@ -101,7 +101,7 @@ const AgreementMessages::View& AgreementMessages::view(int member, bool of_persi
 void AgreementMessages::put_epoch(std::uint64_t epoch) noexcept {
   for (int engine = 0; engine < box_.engines(); ++engine) {
     box_.put({.engine = engine,
-              .is_awaited = epoch != Letterbox::kDeparted,
+              .is_awaited = epoch < Letterbox::kLeft,
               .offset = offsetof(Inbox, epochs) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
               .signal = epoch});
   }
@@ -123,7 +123,8 @@ std::uint64_t AgreementMessages::install_word(int member, std::uint64_t number) 
   return load_word(box_.inbox(member).installs[number % InstallLog::kWords]);
 }
 
-/// A source is used again after kNotices refused calls. Should an engine still read it then, the sum shows it.
+/// A source is used again for the next call of the same run, and after kNotices runs. Should an engine still read it
+/// then, the sum shows it.
 void AgreementMessages::put_refusal(const RefusalNotice& notice) noexcept {
   const std::size_t place = notice.number % kNotices;
   write_notice(box_.own().refusal_sources[place], notice);
@@ -135,10 +136,10 @@ void AgreementMessages::put_refusal(const RefusalNotice& notice) noexcept {
   box_.push_out();
 }
 
-void AgreementMessages::depart(std::uint64_t completed) noexcept {
+void AgreementMessages::leave(std::uint64_t completed, std::uint64_t word) noexcept {
   // By every engine, since one of them may be lost.
   for (int engine = 0; engine < box_.engines(); ++engine) tell({.completed = completed});
-  put_epoch(Letterbox::kDeparted);
+  put_epoch(word);
   box_.push_out();
 }
 

@@ -35,7 +35,7 @@ class AgreementMessages {
 
   void put_epoch(std::uint64_t epoch) noexcept;
   bool has_reached(int member, std::uint64_t epoch) const noexcept;
-  bool has_departed(int member) const noexcept { return has_reached(member, Letterbox::kDeparted); }
+  bool has_departed(int member) const noexcept { return has_reached(member, Letterbox::kLeft); }
   /// Tells all members of a plan that this rank has installed.
   void put_install(std::uint64_t number, std::uint64_t word) noexcept;
   std::uint64_t install_word(int member, std::uint64_t number) const noexcept;
@@ -46,10 +46,10 @@ class AgreementMessages {
   /// The notices that a member has put by put_refusal().
   const RefusalNotices& refusals(int member) const noexcept { return box_.inbox(member).refusals; }
 
-  /// The last words to all members, with the last call that this rank has ended. Nothing may be put through this object
-  /// afterwards.
-  void depart(std::uint64_t completed) noexcept;
-  /// True when view() shows what the member of another node said in depart(): only then it tells of call 0.
+  /// This rank makes no more calls, and `completed` is the last one that it has ended: kLeft, or kDeparted as the last
+  /// words to all members. Then nothing may be put through this object afterwards.
+  void leave(std::uint64_t completed, std::uint64_t word) noexcept;
+  /// True when view() shows what the member of another node said in leave(): only then it tells of call 0.
   bool has_told_last_call(int member) noexcept {
     const View& told = view(member);
     return told.beat != 0 && told.standing.sequence == 0;

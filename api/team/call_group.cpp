@@ -78,7 +78,7 @@ Status CallGroup::run_units(Team& team) {
   std::size_t ended = 0;
   const auto end_next = [&] {
     Unit& unit = units_[ended++];
-    (void)team.wait(*unit.request);
+    team.wait_to_end(*unit.request);
     const Status status = unit.request->status;
     if (status == Status::ok && unit.memory != nullptr) unpack(unit.calls, unit.memory, team.members());
     if (status == Status::ok || first != Status::ok) return;

@@ -70,11 +70,12 @@ bool FailureMonitor::finds_failure(const Waiting& waiting, const Request& reques
   try {
     if (request.pair != nullptr) {
       if (finds_refused_call(calls_.sequence()) || finds_dead_member(waiting, request, now)) return true;
-      return finds_other_call(request) || (waiting.is_over() && claim_timeout_of_pair(request));
+      if (finds_other_call(request) || finds_departed_member(waiting, request, now)) return true;
+      return waiting.is_over() && claim_timeout_of_pair(request);
     }
     if (finds_refused_call(calls_.sequence()) || finds_dead_member(waiting, request, now)) return true;
     if (finds_other_call(request) || finds_other_plan(waiting, request)) return true;
-    if (finds_departed_member(waiting, request)) return true;
+    if (finds_departed_member(waiting, request, now)) return true;
     return waiting.quiet_ns() > request.timeout_ns(members_.timeout_ns()) && claim_timeout(waiting, request);
   } catch (const std::exception&) {
     return claim(Status::no_resource, members_.rank(), "out of memory");
@@ -241,7 +242,11 @@ bool FailureMonitor::differs(int member, const Request& request, std::uint64_t s
 
 /// The members' reports about their calls name a difference better, and may come a little later.
 bool FailureMonitor::waits_long(const Waiting& waiting, const Request& request) const noexcept {
-  return waiting.quiet_ns() >= std::min(kCallsAreToldNs, request.timeout_ns(members_.timeout_ns()) / 2);
+  return waiting.quiet_ns() >= calls_are_told_ns(request);
+}
+
+std::int64_t FailureMonitor::calls_are_told_ns(const Request& request) const noexcept {
+  return std::min(kCallsAreToldNs, request.timeout_ns(members_.timeout_ns()) / 2);
 }
 
 bool FailureMonitor::claim_departed(int member, const std::string& call) {
@@ -249,14 +254,43 @@ bool FailureMonitor::claim_departed(int member, const std::string& call) {
 }
 
 /// Finds a member that destroyed the team before it came to this rank's call.
-bool FailureMonitor::finds_departed_member(const Waiting& waiting, const Request& request) {
-  // completed_by() counts no persistent operations.
-  if (is_persistent(request.sequence) || !waits_long(waiting, request)) return false;
+bool FailureMonitor::finds_departed_member(const Waiting& waiting, const Request& request, std::int64_t now) {
+  if (request.pair != nullptr || is_persistent(request.sequence)) {
+    return finds_awaited_member_gone(waiting, request, now);
+  }
+  if (!waits_long(waiting, request)) return false;
   for (int member = 0; member < members_.ranks(); ++member) {
     const std::optional<std::uint64_t> last = agreement_.departed_after(member);
     if (last && *last < request.sequence) return claim_departed(member, call_text(request.arguments));
   }
   return false;
+}
+
+/// completed_by() counts no persistent operations, no sends and no receives. A member that has ended its part of one
+/// before it left is no longer awaited, though between nodes its last messages may come a little after its last word.
+bool FailureMonitor::finds_awaited_member_gone(const Waiting& waiting, const Request& request, std::int64_t now) {
+  const int member = departed_member_awaited_by(request);
+  if (member < 0 || member != suspect_.member || &request != suspect_.request ||
+      request.sequence != suspect_.sequence) {
+    suspect_ = {member, &request, request.sequence, now};
+    return false;
+  }
+  if (!waits_long(waiting, request)) return false;
+  if (members_.is_distant(member) && now - suspect_.since_ns < calls_are_told_ns(request)) return false;
+  return claim_departed(member, text_of(request));
+}
+
+/// -1: none.
+int FailureMonitor::departed_member_awaited_by(const Request& request) noexcept {
+  if (request.pair != nullptr) {
+    return request.pair->peer >= 0 && agreement_.has_departed(request.pair->peer) ? request.pair->peer : -1;
+  }
+  const Channel& channel = channels_[request.runs_on];
+  if (channel.current != &request || channel.awaited != 0) return -1;
+  for (int member = 0; member < members_.ranks(); ++member) {
+    if (agreement_.has_departed(member) && channel.execution.awaits(members_.at(member).context_rank)) return member;
+  }
+  return -1;
 }
 
 /// Finds a member that has installed other plans, if the calls themselves do not show the difference.
@@ -312,10 +346,10 @@ std::string FailureMonitor::refusals_text(int member) {
   return text;
 }
 
-bool FailureMonitor::claim_refused(int member, const RefusalNotice& notice) {
+bool FailureMonitor::claim_refused(int member, const RefusedCall& refused) {
   return claim(Status::mismatch, member,
-               "calls differ: " + members_.text(member) + " refused its call " + std::to_string(notice.sequence) +
-                   " on this team, which other ranks made: " + notice.text.data());
+               "calls differ: " + members_.text(member) + " refused its call " + std::to_string(refused.sequence) +
+                   " on this team, which other ranks made: " + refused.notice.text.data());
 }
 
 void FailureMonitor::abort(const std::string& reason) noexcept {

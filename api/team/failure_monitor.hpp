@@ -37,12 +37,15 @@ class FailureMonitor {
   bool claim(Status status, int member, const std::string& text) noexcept;
   bool finds_dead_member(const Waiting& waiting, const Request& request, std::int64_t now);
   bool finds_refused_call(std::uint64_t own_sequence);
-  bool claim_refused(int member, const RefusalNotice& notice);
+  bool claim_refused(int member, const RefusedCall& refused);
   bool finds_other_call(const Request& request);
   bool differs(int member, const Request& request, std::uint64_t sequence);
-  bool finds_departed_member(const Waiting& waiting, const Request& request);
+  bool finds_departed_member(const Waiting& waiting, const Request& request, std::int64_t now);
+  bool finds_awaited_member_gone(const Waiting& waiting, const Request& request, std::int64_t now);
+  int departed_member_awaited_by(const Request& request) noexcept;
   bool finds_other_plan(const Waiting& waiting, const Request& request);
   bool waits_long(const Waiting& waiting, const Request& request) const noexcept;
+  std::int64_t calls_are_told_ns(const Request& request) const noexcept;
   bool claim_departed(int member, const std::string& call);
   bool claim_timeout(const Waiting& waiting, const Request& request);
   bool claim_timeout_of_pair(const Request& request);
@@ -57,6 +60,13 @@ class FailureMonitor {
   const Channels& channels_;
   PlanCache& plans_;
   std::int64_t alive_checked_ns_ = 0;
+  /// A departed member for which a request seems to wait, and since when this rank has known both; -1: none.
+  struct {
+    int member = -1;
+    const Request* request = nullptr;
+    std::uint64_t sequence = 0;
+    std::int64_t since_ns = 0;
+  } suspect_;
 };
 
 }  // namespace torii

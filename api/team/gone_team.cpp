@@ -32,7 +32,7 @@ bool GoneTeam::has_departed(std::size_t member) const noexcept {
     return torii::has_departed(memory() + agreement_messages_offset(), static_cast<int>(member),
                                transport_.capabilities().engines);
   }
-  return reinterpret_cast<const TeamControl*>(memory())->departed[member].load(std::memory_order_acquire) != 0;
+  return reinterpret_cast<const TeamControl*>(memory())->departed[member].load(std::memory_order_acquire) == kIsGone;
 }
 
 RetiredMemory::Rest GoneTeam::rest() noexcept {

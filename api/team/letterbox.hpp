@@ -75,7 +75,7 @@ struct alignas(kLineBytes) Inbox {
   std::uint64_t installs[InstallLog::kWords];  ///< the sender's; by engine 0 alone, so that none overtakes a later one
   std::uint64_t closed;                        ///< the sender has closed the engines of the decision
   Letters letters[kCopies];
-  /// The calls that the sender has refused. The signals may be overwritten at any time; they mean nothing.
+  /// The runs of calls that the sender has refused. The signals may be overwritten at any time; they mean nothing.
   struct alignas(kLineBytes) {
     std::uint64_t signal;
   } refusal_lines[kNotices];
@@ -113,6 +113,8 @@ class Letterbox {
     int context_rank;
     std::uint64_t offset;  ///< of its memory in its arena
   };
+  // Words in Inbox::epochs behind those of any staging.
+  static constexpr std::uint64_t kLeft = UINT64_MAX - 1;  ///< the sender makes no more calls
   static constexpr std::uint64_t kDeparted = UINT64_MAX;
 
   Letterbox(Transport& transport, std::vector<Member> members, int rank);

@@ -102,6 +102,11 @@ bool NetworkAgreement::has_reached(int member, std::uint64_t epoch) noexcept {
   return messages_.has_reached(member, epoch);
 }
 
+void NetworkAgreement::leave() noexcept {
+  // Relaxed: this rank itself has stored it.
+  messages_.leave(members_.control(members_.rank()).completed.load(std::memory_order_relaxed), Letterbox::kLeft);
+}
+
 bool NetworkAgreement::has_departed(int member) noexcept { return messages_.has_departed(member); }
 
 std::optional<std::uint64_t> NetworkAgreement::departed_after(int member) noexcept {
@@ -112,8 +117,7 @@ std::optional<std::uint64_t> NetworkAgreement::departed_after(int member) noexce
 }
 
 void NetworkAgreement::depart(std::uint64_t) noexcept {
-  // Relaxed: this rank itself has stored it.
-  messages_.depart(members_.control(members_.rank()).completed.load(std::memory_order_relaxed));
+  messages_.leave(members_.control(members_.rank()).completed.load(std::memory_order_relaxed), Letterbox::kDeparted);
 }
 
 std::vector<PutOwner> NetworkAgreement::take_puts() { return box_.take_puts(); }

@@ -32,6 +32,7 @@ class NetworkAgreement final : public TeamAgreement {
   bool words_have_left() const noexcept override;
   void put_epoch(std::uint64_t epoch) noexcept override;
   bool has_reached(int member, std::uint64_t epoch) noexcept override;
+  void leave() noexcept override;
   bool has_departed(int member) noexcept override;
   std::optional<std::uint64_t> departed_after(int member) noexcept override;
   void depart(std::uint64_t) noexcept override;

@@ -76,6 +76,12 @@ bool NodeAgreement::has_reached(int member, std::uint64_t epoch) noexcept {
   return members_.control(member).recycled.load(std::memory_order_acquire) >= epoch;
 }
 
+void NodeAgreement::leave() noexcept {
+  for (int member = 0; member < members_.ranks(); ++member) {
+    members_.control(member).departed[members_.rank()].store(kHasLeft, std::memory_order_release);
+  }
+}
+
 bool NodeAgreement::has_departed(int member) noexcept {
   return own_.departed[member].load(std::memory_order_acquire) != 0;
 }
@@ -93,7 +99,7 @@ void NodeAgreement::depart(std::uint64_t touched_bytes) noexcept {
            !control.touched_bytes.compare_exchange_weak(most_bytes, touched_bytes, std::memory_order_relaxed)) {
     }
     // The release makes the bytes above known with the last word, and all that was stored before.
-    control.departed[members_.rank()].store(1, std::memory_order_release);
+    control.departed[members_.rank()].store(kIsGone, std::memory_order_release);
   }
 }
 

@@ -28,40 +28,52 @@ void Operations::close() noexcept {
 }
 
 Status Operations::submit(Request& request) noexcept {
-  const CancellationHeld held(context_.several_nodes());
-  const Inside inside = waits_.inside();
+  const CancellationHeld held(waits_.several_nodes());
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) return entry.refuse();
   const Status status = start(request);
   if (status == Status::ok) waits_.enter_background();
   return status;
 }
 
-void Operations::cancel_all() noexcept {
+Status Operations::cancel_all() noexcept {
   const CancellationHeld held;
-  const Inside inside = waits_.inside();
-  if (in_flight_.is_idle()) return;
-  if (in_flight_.count() == 0 && pairs_.open() == pairs_.unmet()) return in_flight_.drop_pairs();
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) return entry.refuse();
+  if (in_flight_.count() == 0 && pairs_.open() == pairs_.unmet()) {
+    if (pairs_.open() != 0) in_flight_.drop_pairs();
+    return Status::ok;
+  }
   monitor_.abort("it destroyed the team before its operations had ended");
   (void)in_flight_.adopt_failure();
+  return Status::ok;
 }
 
-void Operations::call_when_done(Request& request, torii_done_function done, void* data) noexcept {
+Status Operations::call_when_done(Request& request, torii_done_function done, void* data) noexcept {
   const CancellationHeld held;
-  const Inside inside = waits_.inside();
-  if (request.state == Request::State::done) return done(static_cast<torii_status>(request.status), data);
-  request.on_done = done;
-  request.on_done_data = data;
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) return entry.refuse();
+  if (request.state == Request::State::done) {
+    done(static_cast<torii_status>(request.status), data);
+  } else {
+    request.on_done = done;
+    request.on_done_data = data;
+  }
+  return Status::ok;
 }
 
 Status Operations::run(Request& request) noexcept {
-  const CancellationHeld held(context_.several_nodes());
-  const Inside inside = waits_.inside();
+  const CancellationHeld held(waits_.several_nodes());
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) return entry.refuse();
   const Status status = start(request);
   if (status != Status::ok) return status;
   return waits_.run_to_end(request);
 }
 
 Status Operations::adopt_failure() noexcept {
-  const Inside inside = waits_.inside();
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) return entry.refuse();
   return in_flight_.adopt_failure();
 }
 

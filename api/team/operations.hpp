@@ -24,7 +24,7 @@
 namespace torii {
 
 /// For the team's caller, or callers, but for the functions of AttachedTeam and abort(). Functions of Team have the
-/// same names.
+/// same names. Those that return a status return invalid_argument, and do nothing, where Waits::enter() refuses.
 class Operations final : public AttachedTeam {
  public:
   /// The arguments must outlive the operations.
@@ -39,17 +39,19 @@ class Operations final : public AttachedTeam {
   std::shared_ptr<const CallPlan> prepare(Request& request, Status& status) noexcept;
   Status submit(Request& request) noexcept;
   Status open_channel(Request& request) noexcept;
-  void close_channel(const Request& request) noexcept;
-  bool wait(Request& request, std::int64_t most_ns) noexcept { return waits_.wait(request, most_ns); }
+  Status close_channel(const Request& request) noexcept;
+  Status wait(Request& request) noexcept { return waits_.wait(request); }
+  HasEnded wait(Request& request, std::int64_t most_ns) noexcept { return waits_.wait(request, most_ns); }
   Status run(Request& request) noexcept;
   bool run_cached(const CallKey& call, Status& status) noexcept;
-  bool test(Request& request) noexcept { return waits_.test(request); }
-  /// For a receive: false if it has met its send, and will be done.
-  bool cancel(Request& request) noexcept;
+  HasEnded test(Request& request) noexcept { return waits_.test(request); }
+  /// For a receive: not cancelled if it has met its send, and will be done.
+  Status cancel(Request& request, bool& is_cancelled) noexcept;
 
   /// Ends what is in flight. All members are told, unless nothing was but receives that have met no send.
-  void cancel_all() noexcept;
-  void call_when_done(Request& request, torii_done_function done, void* data) noexcept;
+  Status cancel_all() noexcept;
+  Status call_when_done(Request& request, torii_done_function done, void* data) noexcept;
+  Status check_caller() const noexcept { return waits_.check_caller(); }
 
   void count_refusal(const char* reason) noexcept;
   /// How many calls this rank has made or refused; persistent operations count when they are prepared.

@@ -7,7 +7,7 @@ namespace {
 
 /// Whether the call equals the last call plan in all but its buffers. Arguments that a collective does not read may
 /// differ from one call to the next; then run() finds the same call plan by a longer way.
-bool is_cached(const CallKey& call, const CallPlan* last_call_plan) noexcept {
+[[gnu::always_inline]] inline bool is_cached(const CallKey& call, const CallPlan* last_call_plan) noexcept {
   if (last_call_plan == nullptr || !last_call_plan->is_plain) return false;
   const CallArguments& last = last_call_plan->arguments;
   if (call.collective != last_call_plan->key) return false;
@@ -53,12 +53,22 @@ bool is_cached(const CallKey& call, const CallPlan* last_call_plan) noexcept {
 
 bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
   // In a function of its own: this one keeps few registers, and does not pay for the door.
-  return waits_.is_shared() ? repeat_shared(call, status) : repeat(call, status);
+  TeamUse& use = waits_.use();
+  const bool is_quiet = use.is_last_caller() && use.marks() == 0;
+  if (!is_quiet) [[unlikely]] {
+    return repeat_shared(call, status);
+  }
+  use.set(TeamUse::kCalled);
+  const bool is_run = repeat(call, status);
+  use.set(0);
+  return is_run;
 }
 
 [[gnu::noinline]] bool Operations::repeat_shared(const CallKey& call, Status& status) noexcept {
-  const Inside inside = waits_.inside();
-  return repeat(call, status);
+  const Entry entry = waits_.enter();
+  if (!entry.is_refused()) return repeat(call, status);
+  status = entry.refuse();
+  return true;
 }
 
 /// The call has begun and has to wait: from here on it is a request like any other.

@@ -8,17 +8,12 @@
 #include "runtime/base/cancellation.hpp"
 
 namespace torii {
-namespace {
-
-Status refuse_forked_child() noexcept {
-  set_last_error("this process was forked from the one that made the context: it may only exec or exit");
-  return Status::invalid_argument;
-}
-
-}  // namespace
-
 std::shared_ptr<const CallPlan> Operations::prepare(Request& request, Status& status) noexcept {
-  const Inside inside = waits_.inside();
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) {
+    status = entry.refuse();
+    return nullptr;
+  }
   CallPlan* const call_plan = prepare_inside(request, status);
   return call_plan == nullptr ? nullptr : call_plan->shared_from_this();
 }
@@ -98,6 +93,8 @@ Status Operations::make_ready(Request& request) noexcept {
 /// A send or receive is in no order with the team's calls: a refused one counts for nobody.
 Status Operations::start_pair(Request& request) noexcept {
   try {
+    pairs_.check(*request.pair);
+    if (has_failed()) return in_flight_.adopt_failure();
     in_flight_.start(request);
     return Status::ok;
   } catch (const Error& error) {
@@ -109,17 +106,20 @@ Status Operations::start_pair(Request& request) noexcept {
   }
 }
 
-bool Operations::cancel(Request& request) noexcept {
-  const Inside inside = waits_.inside();
-  return request.state == Request::State::running && in_flight_.withdraw(request);
+Status Operations::cancel(Request& request, bool& is_cancelled) noexcept {
+  is_cancelled = false;
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) return entry.refuse();
+  is_cancelled = request.state == Request::State::running && in_flight_.withdraw(request);
+  return Status::ok;
 }
 
 Status Operations::start(Request& request) noexcept {
-  if (context_.is_forked_child()) return refuse_forked_child();
-  if (has_failed()) return in_flight_.adopt_failure();
   if (request.pair != nullptr) return start_pair(request);
   Status status = Status::ok;
+  // First, so that a call which this rank refuses is refused whether or not others have failed the team by then.
   request.call_plan = prepare_inside(request, status);
+  if (has_failed()) return request.call_plan == nullptr ? status : in_flight_.adopt_failure();
   const bool has_leaves = request.call_plan != nullptr && request.arguments.leaves != nullptr;
   if (request.call_plan == nullptr || (has_leaves && !fold_leaves_of(request, status))) {
     ++request.starts_refused;
@@ -165,14 +165,14 @@ Status Operations::start(Request& request) noexcept {
 
 Status Operations::open_channel(Request& request) noexcept {
   const CancellationHeld held;
-  const Inside inside = waits_.inside();
-  if (context_.is_forked_child()) return refuse_forked_child();
-  if (has_failed()) return in_flight_.adopt_failure();
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) return entry.refuse();
   Status status = Status::ok;
+  request.call_plan = prepare_inside(request, status);
+  if (has_failed()) return request.call_plan == nullptr ? status : in_flight_.adopt_failure();
   // An operation that is prepared counts as a call, so that one rank alone cannot refuse it unnoticed.
   const std::uint64_t sequence = calls_.count();
   request.salt_prepared = calls_.history().salt();
-  request.call_plan = prepare_inside(request, status);
   if (request.call_plan == nullptr) {
     note_refusal(sequence, last_error());
     return status;
@@ -204,14 +204,17 @@ Status Operations::take_channel(Request& request) noexcept {
   return Status::ok;
 }
 
-void Operations::close_channel(const Request& request) noexcept {
-  const Inside inside = waits_.inside();
-  if (request.channel >= 0) channels_.give_back(request.channel);
+Status Operations::close_channel(const Request& request) noexcept {
+  if (request.channel < 0) return Status::ok;
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) return entry.refuse();
+  channels_.give_back(request.channel);
+  return Status::ok;
 }
 
 void Operations::count_refusal(const char* reason) noexcept {
-  const Inside inside = waits_.inside();
-  if (!context_.is_forked_child() && !has_failed()) note_refusal(calls_.count(), reason);
+  const Entry entry = waits_.enter();
+  if (!entry.is_refused() && !has_failed()) note_refusal(calls_.count(), reason);
 }
 
 /// Call number `sequence` of this rank was refused. Between nodes the notice leaves now: this rank may not be in a call
@@ -221,7 +224,8 @@ void Operations::note_refusal(std::uint64_t sequence, const char* reason) noexce
 }
 
 Status Operations::give_up(Status status, const std::string& reason) noexcept {
-  const Inside inside = waits_.inside();
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) return entry.refuse();
   return has_failed() ? in_flight_.adopt_failure() : in_flight_.fail(status, members_.rank(), reason);
 }
 

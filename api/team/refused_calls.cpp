@@ -52,41 +52,61 @@ std::optional<RefusalNotice> last_notice(std::span<const RefusalNotice> notices)
 }
 
 const RefusalNotice& RefusedCalls::add(std::uint64_t sequence, std::string_view reason) noexcept {
-  ++number_;
+  const std::string_view told = reason.substr(0, RefusalNotice::kTextBytes - 1);
+  const bool is_next = number_ != 0 && latest().last + 1 == sequence;
+  const bool goes_on = is_next && (in_a_row_ == kRunsInARow || told == latest().text.data());
+  if (!goes_on) {
+    in_a_row_ = is_next ? in_a_row_ + 1 : 1;
+    RefusalNotice& fresh = own_[++number_ % kNotices];
+    fresh = {};
+    fresh.number = number_;
+    fresh.first = sequence;
+    told.copy(fresh.text.data(), told.size());
+  }
   RefusalNotice& notice = own_[number_ % kNotices];
-  notice = {};
-  notice.number = number_;
-  notice.sequence = sequence;
-  reason.copy(notice.text.data(), RefusalNotice::kTextBytes - 1);
+  notice.last = sequence;
   notice.check = check_of(std::bit_cast<Words>(notice));
   return notice;
 }
 
-bool RefusedCalls::has_refused(std::uint64_t sequence) const noexcept {
-  const auto is_it = [=](const RefusalNotice& own) { return own.number != 0 && own.sequence == sequence; };
-  return std::ranges::any_of(own_, is_it);
+/// The first call from `sequence` on that is in no run which this rank knows of.
+std::uint64_t RefusedCalls::first_made_from(std::uint64_t sequence) const noexcept {
+  const auto contains = [&](const RefusalNotice& own) {
+    return own.number != 0 && own.first <= sequence && sequence <= own.last;
+  };
+  for (;;) {
+    const auto run = std::ranges::find_if(own_, contains);
+    if (run == own_.end()) return sequence;
+    sequence = run->last + 1;
+  }
 }
 
-std::optional<RefusalNotice> RefusedCalls::refused_by_peer_alone(std::span<const RefusalNotice> peer,
-                                                                 std::uint64_t own_sequence) const noexcept {
+std::optional<RefusedCall> RefusedCalls::refused_by_peer_alone(std::span<const RefusalNotice> peer,
+                                                               std::uint64_t own_sequence) const noexcept {
   // Older notices of this rank are overwritten: it may have refused any call before its oldest notice.
   std::uint64_t known_from = 0;
-  if (number_ > kNotices) known_from = own_[(number_ + 1) % kNotices].sequence;
+  if (number_ > kNotices) known_from = own_[(number_ + 1) % kNotices].first;
+  std::optional<RefusedCall> earliest;
   for (const RefusalNotice& place : peer) {
     const std::optional<RefusalNotice> notice = read_notice(place);
-    if (!notice || notice->sequence > own_sequence || notice->sequence < known_from) continue;
-    if (!has_refused(notice->sequence)) return notice;
+    if (!notice) continue;
+    const std::uint64_t made = first_made_from(std::max(notice->first, known_from));
+    if (made > std::min(notice->last, own_sequence)) continue;
+    if (!earliest || made < earliest->sequence) earliest = {made, *notice};
   }
-  return {};
+  return earliest;
 }
 
-/// False also where the peer may have refused the call so long ago that its notice is gone, or is being written.
-bool RefusedCalls::is_missing_in(std::span<const RefusalNotice> peer, const RefusalNotice& own) noexcept {
+/// Nothing also where the peer may have refused the call so long ago that its notice is gone, or is being written.
+std::optional<RefusedCall> RefusedCalls::missing_in(std::span<const RefusalNotice> peer,
+                                                    const RefusalNotice& own) noexcept {
+  std::uint64_t first = own.first;
   for (const RefusalNotice& place : peer) {
     const std::optional<RefusalNotice> notice = read_notice(place);
-    if (notice ? notice->sequence >= own.sequence : !is_blank(place)) return false;
+    if (notice ? notice->last >= own.last : !is_blank(place)) return {};
+    if (notice) first = std::max(first, notice->last + 1);
   }
-  return true;
+  return RefusedCall{first, own};
 }
 
 }  // namespace torii

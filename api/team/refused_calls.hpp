@@ -3,7 +3,8 @@
 //
 // A refused call (a bad argument, no memory) counts as that rank's call. If all members refuse the same call, the team
 // goes on; if one member made it, the team fails with `mismatch` and the refusing rank's reason. CallHistory keeps
-// messages of other calls out meanwhile, so the ranks wait, and a wait compares what everybody has refused.
+// messages of other calls out meanwhile, so the ranks wait, and a wait compares what everybody has refused. A rank that
+// ignores statuses refuses call after call: one notice covers a run of them, so that the first reasons are not lost.
 #pragma once
 
 #include <array>
@@ -17,19 +18,23 @@
 
 namespace torii {
 
-/// A rank's message to its peers about one refused call. Peers may read it while it is written, or before all of it has
-/// come: they believe it where `check` fits.
+/// A rank's message to its peers about a run: calls refused one after the other, for one reason. Where reasons change
+/// often, the last run of a row has several. The message is written anew for each call. Peers may read it while
+/// it is written, or before all of it has come: they believe it where `check` fits.
 struct alignas(kLineBytes) RefusalNotice {
-  static constexpr std::size_t kTextBytes = 104;
-  std::uint64_t number;    ///< the refused calls of the rank count from 1; 0: none
-  std::uint64_t sequence;  ///< of the call, as all calls of the team are counted
-  std::array<char, kTextBytes> text;
+  static constexpr std::size_t kTextBytes = 96;
+  std::uint64_t number;  ///< the runs of the rank count from 1; 0: none
+  std::uint64_t first;   ///< the calls from this one to `last` are refused, as all calls of the team are counted
+  std::uint64_t last;
+  std::array<char, kTextBytes> text;  ///< why the first one was
   std::uint64_t check;
 };
 static_assert(sizeof(RefusalNotice) == 2 * kLineBytes);
 
-/// The last refused calls of a rank: number n stands in place n % kNotices. Zeroed memory holds none.
+/// The last runs of a rank: number n stands in place n % kNotices. Zeroed memory holds none.
 inline constexpr std::size_t kNotices = 8;
+/// The most runs of refused calls one after the other; so many runs before them are still known.
+inline constexpr int kRunsInARow = 4;
 using RefusalNotices = std::array<RefusalNotice, kNotices>;
 
 void write_notice(RefusalNotice& place, const RefusalNotice& notice) noexcept;
@@ -39,31 +44,38 @@ std::optional<RefusalNotice> read_notice(const RefusalNotice& place) noexcept;
 /// The latest of a rank's notices.
 std::optional<RefusalNotice> last_notice(std::span<const RefusalNotice> notices) noexcept;
 
+/// A call that one rank refused and another one made.
+struct RefusedCall {
+  std::uint64_t sequence;
+  RefusalNotice notice;  ///< of its run
+};
+
 /// One per team and rank; for the team's caller.
 class RefusedCalls {
  public:
-  /// Call number `sequence` is refused. Returns the notice that peers have to see.
+  /// Call number `sequence` is refused. Returns the notice that peers have to see, which may be the last one again.
   const RefusalNotice& add(std::uint64_t sequence, std::string_view reason) noexcept;
   std::optional<RefusalNotice> last() const noexcept { return last_notice(own_); }
   /// A call that the peer refused and this rank, whose last call is `own_sequence`, made.
-  std::optional<RefusalNotice> refused_by_peer_alone(std::span<const RefusalNotice> peer,
-                                                     std::uint64_t own_sequence) const noexcept;
-  /// The last call that this rank refused, if the peer made it: `has_passed(sequence)` tells whether the peer has made
-  /// or refused a later call than that, and is asked before the peer's notices are read.
+  std::optional<RefusedCall> refused_by_peer_alone(std::span<const RefusalNotice> peer,
+                                                   std::uint64_t own_sequence) const noexcept;
+  /// A call of the last run that this rank refused, if the peer made it: `has_passed(sequence)` tells whether the peer
+  /// has made or refused a later call than that, and is asked before the peer's notices are read.
   template <class HasPassed>
-  std::optional<RefusalNotice> refused_here_alone(std::span<const RefusalNotice> peer,
-                                                  HasPassed&& has_passed) const noexcept {
-    if (number_ == 0 || !has_passed(latest().sequence)) return {};
-    return is_missing_in(peer, latest()) ? std::optional(latest()) : std::nullopt;
+  std::optional<RefusedCall> refused_here_alone(std::span<const RefusalNotice> peer,
+                                                HasPassed&& has_passed) const noexcept {
+    if (number_ == 0 || !has_passed(latest().last)) return {};
+    return missing_in(peer, latest());
   }
 
  private:
   const RefusalNotice& latest() const noexcept { return own_[number_ % kNotices]; }
-  bool has_refused(std::uint64_t sequence) const noexcept;
-  static bool is_missing_in(std::span<const RefusalNotice> peer, const RefusalNotice& own) noexcept;
+  std::uint64_t first_made_from(std::uint64_t sequence) const noexcept;
+  static std::optional<RefusedCall> missing_in(std::span<const RefusalNotice> peer, const RefusalNotice& own) noexcept;
 
   RefusalNotices own_{};
   std::uint64_t number_ = 0;
+  int in_a_row_ = 0;  ///< runs that follow each other, up to the latest
 };
 
 }  // namespace torii

@@ -67,6 +67,16 @@ Team::~Team() {
   }
 }
 
+Status Team::leave() noexcept {
+  const Status status = operations_.cancel_all();
+  if (status == Status::ok && operations_.health().cause().status == Status::ok) agreement_->leave();
+  return status;
+}
+
+void Team::wait_to_end(Request& request) noexcept {
+  while (wait(request) != Status::ok && !context().is_forked_child()) platform().yield();
+}
+
 void Team::tell_cause() const noexcept {
   const Cause cause = operations_.health().cause();
   set_last_error(cause.status == Status::ok ? "the team was destroyed before the receive had met a send" : cause.text);
@@ -85,8 +95,9 @@ bool Team::decide_split(bool agreed) {
   const std::optional<bool> is_made = agreement_->decide_split(agreed);
   if (!is_made) return agreed;
   if (*is_made) return true;
-  if (operations_.health().cause().status == Status::ok) (void)operations_.adopt_failure();
-  throw Error(operations_.health().cause().status, operations_.health().cause().text);
+  const Status told = operations_.health().cause().status == Status::ok ? operations_.adopt_failure() : Status::ok;
+  const Cause& cause = operations_.health().cause();
+  throw cause.status == Status::ok ? Error(told, last_error()) : Error(cause.status, cause.text);
 }
 
 }  // namespace torii

@@ -51,30 +51,38 @@ class Team final {
   /// A channel of its own for a persistent operation; collective.
   Status open_channel(Request& request) noexcept { return operations_.open_channel(request); }
   /// Gives the channel to the next persistent operation. Collective in the sense of order only: nobody waits.
-  void close_channel(const Request& request) noexcept { operations_.close_channel(request); }
-  /// Waits for `most_ns` at the longest. False if the request has not ended by then; last_error() says what it waits
-  /// for.
-  bool wait(Request& request, std::int64_t most_ns = kNever) noexcept { return operations_.wait(request, most_ns); }
+  Status close_channel(const Request& request) noexcept { return operations_.close_channel(request); }
+  /// Waits for the end. Returns ok, or why the caller may not wait now, as all functions for requests below.
+  Status wait(Request& request) noexcept { return operations_.wait(request); }
+  /// Waits for `most_ns` at the longest. If the request has not ended by then, last_error() says what it waits for.
+  HasEnded wait(Request& request, std::int64_t most_ns) noexcept { return operations_.wait(request, most_ns); }
+  /// wait() for a request of which this call keeps the memory: one that has started must not be left behind because
+  /// another caller, against the rules, is inside.
+  void wait_to_end(Request& request) noexcept;
   /// submit() and wait().
   Status run(Request& request) noexcept { return operations_.run(request); }
   /// run() for a call like the last one, the most frequent case: its call plan exists, and only the buffers are new.
   /// False for another call, or if other operations are in flight: the caller then uses run(). (An optional status
   /// would be returned through memory, written as two words and read as one, for which processors wait.)
   bool run_cached(const CallKey& call, Status& status) noexcept { return operations_.run_cached(call, status); }
-  /// True when the request is done; moves this team's operations once.
-  bool test(Request& request) noexcept { return operations_.test(request); }
-  /// Takes a receive back. False if it has met its send.
-  bool cancel(Request& request) noexcept { return operations_.cancel(request); }
+  /// Moves this team's operations once.
+  HasEnded test(Request& request) noexcept { return operations_.test(request); }
+  /// Takes a receive back, unless it has met its send.
+  Status cancel(Request& request, bool& is_cancelled) noexcept { return operations_.cancel(request, is_cancelled); }
+  /// invalid_argument, with last_error(), where every call would be refused now: in a forked child, and while another
+  /// thread is inside a team with one caller at a time.
+  Status check_caller() const noexcept { return operations_.check_caller(); }
 
   /// For a request that has been started: calls `done` once when it ends, or now if it has.
-  void call_when_done(Request& request, torii_done_function done, void* data) noexcept {
-    operations_.call_when_done(request, done, data);
+  Status call_when_done(Request& request, torii_done_function done, void* data) noexcept {
+    return operations_.call_when_done(request, done, data);
   }
   /// Grows whenever an operation of this team moves, whoever moves it. From any thread.
   std::uint64_t moves() const noexcept { return operations_.moves(); }
 
-  /// The owner leaves the team: what is in flight ends with status `aborted`. Nothing may be started afterwards.
-  void cancel() noexcept { operations_.cancel_all(); }
+  /// The owner leaves the team, and its requests are still there: what is in flight ends with status `aborted`, and the
+  /// members learn that this rank makes no more calls. Nothing may be started afterwards.
+  Status leave() noexcept;
   void abort(const std::string& reason) noexcept { operations_.abort(reason); }
   /// A call of this rank cannot go on: the team fails. Returns the cause that all members report; last_error() has its
   /// text.

@@ -116,6 +116,8 @@ class TeamAgreement {
   virtual bool has_reached(int member, std::uint64_t epoch) noexcept = 0;
 
   // The end of the team.
+  /// This rank makes no more calls, and departs when its requests are gone.
+  virtual void leave() noexcept = 0;
   /// True when the member has destroyed its team.
   virtual bool has_departed(int member) noexcept = 0;
   /// The last call of a member that has destroyed its team, as completed_by(); nothing until it is known.

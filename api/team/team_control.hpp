@@ -86,6 +86,10 @@ struct alignas(kLineBytes) SurvivorsRecord {
   char text[kFailureTextBytes];  ///< own: the reason of the one status that is not ok, stored before it
 };
 
+/// What a member has said in TeamControl::departed; 0: nothing.
+inline constexpr std::uint8_t kHasLeft = 1;  ///< it makes no more calls
+inline constexpr std::uint8_t kIsGone = 2;   ///< its last word: it writes no more either
+
 /// Fresh arena memory is zero, and a zeroed TeamControl is valid: no rank constructs it.
 struct TeamControl {
   FailureRecord failure;  ///< used in the first member's arena only
@@ -106,7 +110,7 @@ struct TeamControl {
   std::atomic<std::uint64_t> touched_bytes;
   /// Not 0: a member of this node has begun to send and receive, so this rank takes messages when it waits.
   std::atomic<std::uint32_t> has_sends;
-  alignas(kLineBytes) std::atomic<std::uint8_t> departed[kTeamRanksMax];  ///< member m wrote its last word here
+  alignas(kLineBytes) std::atomic<std::uint8_t> departed[kTeamRanksMax];  ///< written by member m
 };
 
 }  // namespace torii

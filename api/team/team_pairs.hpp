@@ -35,7 +35,9 @@ class TeamPairs {
   /// Those of them that are receives which have met no send.
   int unmet() const noexcept { return pairs_ == nullptr ? 0 : pairs_->unmet(); }
 
-  /// Checks the call and begins it; it may end at once. Throws Error.
+  /// Throws Error{invalid_argument}.
+  void check(const PairCall& call) const;
+  /// Begins the call, which has been checked; it may end at once. Throws Error.
   void start(Request& request);
   /// True if the receive had met no send: it ends with status `aborted`.
   bool withdraw(Request& request) noexcept;
@@ -52,8 +54,6 @@ class TeamPairs {
   std::optional<PutOwner> take_puts() noexcept;
 
  private:
-  void check(const PairCall& call) const;
-
   const Membership& members_;
   PairsPlace place_;
   std::unique_ptr<PointToPoint> pairs_;

@@ -19,8 +19,9 @@ Waits::Waits(const Membership& members, TeamAgreement& agreement, const Channels
       monitor_(monitor),
       in_flight_(in_flight),
       team_(team),
+      several_nodes_(members.context().several_nodes()),
       polling_{members.waiting()},
-      many_callers_(many_callers) {}
+      use_(many_callers) {}
 
 bool Waits::progress() noexcept {
   context_.background().progress(&team_);
@@ -51,28 +52,46 @@ Status Waits::run_to_end(Request& request) noexcept {
 
 Status Waits::run_on(Request& request) noexcept {
   (void)wait_until(request, kNever);
-  (void)has_ended(request);
+  (void)ends_with(request);
   // Another thread may have moved the operation last, which alone was told the cause of a failure.
   if (request.status != Status::ok) set_last_error(in_flight_.health().cause().text);
   return request.status;
 }
 
-bool Waits::wait(Request& request, std::int64_t most_ns) noexcept {
-  const CancellationHeld held(most_ns != kNever || context_.several_nodes());
-  const Inside in = inside();
-  if (most_ns == kNever) {
-    wait_for_end(request);
-    return has_ended(request);
+Status Waits::check_caller() const noexcept {
+  if (context_.is_forked_child()) return Entry::refuse(true);
+  return use_.has(TeamUse::kCalled) ? Entry::refuse(false) : Status::ok;
+}
+
+Status Waits::wait(Request& request) noexcept {
+  const CancellationHeld held(several_nodes_);
+  const Entry entry = enter();
+  if (entry.is_refused()) return entry.refuse();
+  wait_for_end(request);
+  (void)ends_with(request);
+  return Status::ok;
+}
+
+HasEnded Waits::wait(Request& request, std::int64_t most_ns) noexcept {
+  const CancellationHeld held;
+  const Entry entry = enter();
+  if (entry.is_refused()) {
+    (void)entry.refuse();
+    return HasEnded::refused;
   }
+  return ends_within(request, most_ns) ? HasEnded::yes : HasEnded::no;
+}
+
+bool Waits::ends_within(Request& request, std::int64_t most_ns) noexcept {
   // A caller may wait for a moment each time. What these waits find together is what one long wait would find.
   Polling& polling = polling_of(request);
   polling.note_moves(in_flight_.moves());
   (void)polling.waiting.poll_after(0);
   const std::int64_t begin_ns = now_ns();
-  if (wait_until(request, most_ns < kNever - begin_ns ? begin_ns + most_ns : kNever)) return has_ended(request);
+  if (wait_until(request, most_ns < kNever - begin_ns ? begin_ns + most_ns : kNever)) return ends_with(request);
   polling.note_moves(in_flight_.moves());
   if (polling.waiting.poll_after(most_ns)) check(polling.waiting, request);
-  if (has_ended(request)) return true;
+  if (ends_with(request)) return true;
   try {
     set_last_error("not yet done: " + monitor_.phase_text(request));
   } catch (const std::exception&) {
@@ -92,10 +111,11 @@ bool Waits::wait_until(Request& request, std::int64_t end_ns) noexcept {
   } look{*this, request};
   const auto still_idle = [](void* data) {
     const auto& [waits, awaited] = *static_cast<Look*>(data);
-    const Inside inside(waits.door_, waits.many_callers_);
+    const Inside inside(waits.door_, waits.use_.has(TeamUse::kManyCallers));
     return !waits.progress() && awaited.state != Request::State::done;
   };
   const auto is_late = [end_ns] { return end_ns != kNever && now_ns() >= end_ns; };
+  const bool has_many_callers = use_.has(TeamUse::kManyCallers);
   Waiting waiting = members_.waiting(request.timeout_ns(members_.timeout_ns()));
   std::uint64_t moves = in_flight_.moves();
   while (request.state != Request::State::done) {
@@ -104,12 +124,12 @@ bool Waits::wait_until(Request& request, std::int64_t end_ns) noexcept {
       moves = in_flight_.moves();
       waiting.moved();
       if (is_late() && request.state != Request::State::done) return false;
-      const Outside outside(door_, many_callers_ && door_.is_wanted());
+      const Outside outside(door_, has_many_callers && door_.is_wanted());
       continue;
     }
     bool is_time_for_checks = false;
     {
-      const Outside outside(door_, many_callers_);
+      const Outside outside(door_, has_many_callers);
       // The caller's function may call this team or another one. Inside, it could wait for a thread that waits for
       // this door.
       if (waiting.is_turn_of_others()) context_.idle();
@@ -125,25 +145,29 @@ bool Waits::wait_until(Request& request, std::int64_t end_ns) noexcept {
   return true;
 }
 
-bool Waits::test(Request& request) noexcept {
-  const CancellationHeld held(context_.several_nodes());
-  const Inside in = inside();
-  if (has_ended(request)) return true;
+HasEnded Waits::test(Request& request) noexcept {
+  const CancellationHeld held(several_nodes_);
+  const Entry entry = enter();
+  if (entry.is_refused()) {
+    (void)entry.refuse();
+    return HasEnded::refused;
+  }
+  if (ends_with(request)) return HasEnded::yes;
   (void)progress();
-  if (has_ended(request)) return true;
+  if (ends_with(request)) return HasEnded::yes;
   Polling& polling = polling_of(request);
   polling.note_moves(in_flight_.moves());
   if (polling.waiting.poll()) check(polling.waiting, request);
-  return has_ended(request);
+  return ends_with(request) ? HasEnded::yes : HasEnded::no;
 }
 
 /// Asked at the end of a wait and of a test. When nothing is in flight the background has nothing to move: a thread
 /// that moves operations there only tries the door, so the list of the background may be changed inside.
-bool Waits::has_ended(const Request& request) noexcept {
+bool Waits::ends_with(const Request& request) noexcept {
   if (request.state != Request::State::done) return false;
-  if (in_background_ && in_flight_.is_idle()) {
+  if (use_.has(TeamUse::kInBackground) && in_flight_.is_idle()) {
     context_.background().leave(&team_);
-    in_background_ = false;
+    use_.remove(TeamUse::kInBackground);
   }
   return true;
 }
@@ -165,8 +189,8 @@ void Waits::check(const Waiting& waiting, const Request& request) noexcept {
 
 /// Waits without leaving the door: a call that is half started must not meet other calls of the team. Throws the team's
 /// failure, for which `finds_failure` looks.
-void Waits::wait_inside(const std::function<bool()>& is_over,
-                        const std::function<bool(const Waiting&)>& finds_failure) {
+void Waits::wait_in_start(const std::function<bool()>& is_over,
+                          const std::function<bool(const Waiting&)>& finds_failure) {
   struct Look {
     Waits& waits;
     const std::function<bool()>& is_over;
@@ -189,7 +213,7 @@ void Waits::wait_inside(const std::function<bool()>& is_over,
     }
     agreement_.progress();
     // With many callers the function may wait for one that waits for this door.
-    if (!many_callers_ && waiting.is_turn_of_others()) context_.idle();
+    if (!use_.has(TeamUse::kManyCallers) && waiting.is_turn_of_others()) context_.idle();
     if (!waiting.pause(still_idle, &look) || in_flight_.moves() != moves || !finds_failure(waiting)) continue;
     const Status status = in_flight_.adopt_failure();
     throw Error(status, last_error());
@@ -197,8 +221,8 @@ void Waits::wait_inside(const std::function<bool()>& is_over,
 }
 
 void Waits::wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) {
-  wait_inside(is_there,
-              [&](const Waiting& waiting) { return monitor_.finds_failure_in_start(waiting, member, purpose); });
+  wait_in_start(is_there,
+                [&](const Waiting& waiting) { return monitor_.finds_failure_in_start(waiting, member, purpose); });
 }
 
 void Waits::finish_all() {
@@ -207,16 +231,16 @@ void Waits::finish_all() {
                 "the team's staging is used up while persistent operations hold plans in it; make "
                 "fewer of them, or more teams");
   }
-  wait_inside([this] { return channels_.are_idle(); },
-              [this](const Waiting& waiting) {
-                const auto busy = std::find_if(channels_.begin(), channels_.end(),
-                                               [](const auto& one) { return one->current != nullptr; });
-                return monitor_.finds_failure(waiting, *(*busy)->current);
-              });
+  wait_in_start([this] { return channels_.are_idle(); },
+                [this](const Waiting& waiting) {
+                  const auto busy = std::find_if(channels_.begin(), channels_.end(),
+                                                 [](const auto& one) { return one->current != nullptr; });
+                  return monitor_.finds_failure(waiting, *(*busy)->current);
+                });
 }
 
 void Waits::close() noexcept {
-  if (in_background_) context_.background().leave(&team_);
+  if (use_.has(TeamUse::kInBackground)) context_.background().leave(&team_);
 }
 
 bool Waits::progress_in_background() noexcept {

@@ -11,6 +11,7 @@
 #include "api/context/attached_team.hpp"
 #include "api/context/context.hpp"
 #include "api/team/channels.hpp"
+#include "api/team/entry.hpp"
 #include "api/team/failure_monitor.hpp"
 #include "api/team/in_flight.hpp"
 #include "api/team/inside.hpp"
@@ -28,7 +29,10 @@ inline constexpr int kQuickPolls = 30;
 /// A point in time, or a length of time, that does not end a wait.
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-/// For the team's caller, or callers. "Inside" are functions for a thread that holds inside().
+/// The answer to a caller that asks for the end of a request; it may be refused, with last_error().
+enum class HasEnded : std::uint8_t { no, yes, refused };
+
+/// For the team's caller, or callers. "Inside" are functions for a thread that enter() has let in.
 class Waits final : public StartWaits {
  public:
   /// The arguments must outlive this. `team` is what the background knows the team as; `many_callers`: several threads
@@ -36,15 +40,20 @@ class Waits final : public StartWaits {
   Waits(const Membership& members, TeamAgreement& agreement, const Channels& channels, FailureMonitor& monitor,
         InFlight& in_flight, AttachedTeam& team, bool many_callers);
 
-  /// Keeps other callers and the background out while it lives; costs nothing if there is nobody.
-  [[nodiscard]] Inside inside() noexcept { return {door_, is_shared()}; }
-  bool is_shared() const noexcept { return many_callers_ || in_background_; }
+  /// For every call on the team, before it does anything else.
+  [[nodiscard]] Entry enter() noexcept { return {context_, use_, door_}; }
+  /// Sets last_error(), as Entry::refuse() does, where enter() would refuse now.
+  Status check_caller() const noexcept;
+  TeamUse& use() noexcept { return use_; }
+  /// Of the context, for CancellationHeld: a call of this team may move those of others.
+  bool several_nodes() const noexcept { return several_nodes_; }
 
-  /// Waits for `most_ns` at the longest. False if the request has not ended by then; last_error() says what it waits
-  /// for.
-  bool wait(Request& request, std::int64_t most_ns) noexcept;
-  /// Moves the team's operations once; true when the request has ended.
-  bool test(Request& request) noexcept;
+  /// Waits for the end. Returns ok, or why the caller may not wait now.
+  Status wait(Request& request) noexcept;
+  /// Waits for `most_ns` at the longest. If the request has not ended by then, last_error() says what it waits for.
+  HasEnded wait(Request& request, std::int64_t most_ns) noexcept;
+  /// Moves the team's operations once.
+  HasEnded test(Request& request) noexcept;
   /// Inside: the rest of a blocking call that has started. Returns its status, with last_error() if it has failed.
   Status run_to_end(Request& request) noexcept;
   /// The same for a request that has been polled already.
@@ -52,8 +61,8 @@ class Waits final : public StartWaits {
 
   /// Inside: the caller leaves an operation in flight, which other threads may move until nothing is in flight.
   void enter_background() noexcept {
-    if (!in_background_ && !in_flight_.is_idle()) {
-      in_background_ = true;
+    if (!use_.has(TeamUse::kInBackground) && !in_flight_.is_idle()) {
+      use_.add(TeamUse::kInBackground);
       context_.background().enter(&team_);
     }
   }
@@ -70,10 +79,11 @@ class Waits final : public StartWaits {
   bool progress() noexcept;
   void wait_for_end(Request& request) noexcept;
   bool wait_until(Request& request, std::int64_t end_ns) noexcept;
-  bool has_ended(const Request& request) noexcept;
+  bool ends_within(Request& request, std::int64_t most_ns) noexcept;
+  bool ends_with(const Request& request) noexcept;
   Polling& polling_of(Request& request) noexcept;
   void check(const Waiting& waiting, const Request& request) noexcept;
-  void wait_inside(const std::function<bool()>& is_over, const std::function<bool(const Waiting&)>& finds_failure);
+  void wait_in_start(const std::function<bool()>& is_over, const std::function<bool(const Waiting&)>& finds_failure);
 
   Context& context_;
   const Membership& members_;
@@ -82,9 +92,9 @@ class Waits final : public StartWaits {
   FailureMonitor& monitor_;
   InFlight& in_flight_;
   AttachedTeam& team_;
+  const bool several_nodes_;
   Polling polling_;  ///< for requests without a deadline of their own
-  const bool many_callers_;
-  bool in_background_ = false;
+  TeamUse use_;
   Door door_;
 };
 

@@ -125,10 +125,11 @@ typedef struct torii_team_options {
   /* How many operations may be in flight side by side, 1 to 8; 0: the setting CHANNELS. A team whose calls all block is
    * quicker with 1. */
   int channels;
-  /* Not 0: several threads of this rank may use the team at once: run, start, test and wait. They make sure that the
-   * order of calls is that of the other ranks. Ranks may differ in this option. A thread that waits lets the others in.
-   * A start that has to make room for its plan, which happens in first calls only, waits for members and keeps the
-   * others out meanwhile. Split, survivors, destruction and redistributions still have the team alone. */
+  /* 0: a call while another thread is in one on the team is TORII_INVALID_ARGUMENT, as far as it is noticed, and counts
+   * as no call of this rank. Not 0: several threads of this rank may run, start, test and wait at once. They make sure
+   * that the order of calls is that of the other ranks. Ranks may differ in this option. A thread that waits lets the
+   * others in. A start that has to make room for its plan, which happens in first calls only, waits for members and
+   * keeps the others out meanwhile. Split, survivors, destruction and redistributions still have the team alone. */
   uint64_t many_callers; /* wide, so that the struct grows: older programs leave the 4 bytes behind `channels` unset */
   /* How long a wait of the team without progress may last, above 0 and at most 1000000; 0: the setting TIMEOUT. Ranks
    * may differ; parts and survivors have options of their own. */
@@ -169,7 +170,7 @@ TORII_API int torii_team_context_rank(const torii_team* team, int member);
  * torii_last_error() then has the reason, for this thread. */
 TORII_API torii_status torii_team_health(const torii_team* team);
 /* The members that are known to be lost, ascending: writes at most `capacity` of them and returns their number; -1 if
- * team is NULL or there is no memory. From any thread. */
+ * team is NULL, there is no memory, or this is a forked child. From any thread. */
 TORII_API int torii_team_lost(const torii_team* team, int* members, int capacity);
 /* The most messages to different ranks that one alltoall, scatter or gather of this rank has had under way at once on
  * the team: begun, and not yet arrived. Never more than torii_choice.window says. 0 before the first; -1 for NULL. */

@@ -38,6 +38,13 @@ Stall BasicExecution<Host>::stall() const {
   return call_.plan->plan.exchange.exists() ? pairwise_.stall() : lanes_.stall();
 }
 
+template <class Host>
+bool BasicExecution<Host>::awaits(int peer) const noexcept {
+  if (call_.plan == nullptr) return false;
+  if (linear_.runs()) return linear_.awaits(peer);
+  return call_.plan->plan.exchange.exists() ? pairwise_.awaits(peer) : lanes_.awaits(peer);
+}
+
 template class BasicExecution<RealHost>;
 template class BasicExecution<ModelledHost>;
 

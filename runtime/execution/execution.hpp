@@ -78,6 +78,9 @@ class BasicExecution {
   /// With status `transport`: the impossible buffer offer of failed_peer() as text, or nothing.
   std::string refusal() const { return offers_.refusal(); }
   Stall stall() const;
+  /// Whether a step that is next in the call needs a message from that context rank, or sends one there that has not
+  /// left: what advance() found when it last moved nothing.
+  bool awaits(int peer) const noexcept;
   std::uint64_t engine_bytes(int engine) const noexcept { return call_.engines.bytes(engine); }
   /// The most transfers of a pairwise exchange that have been in flight at once.
   int transfers_in_flight_most() const noexcept { return pairwise_.transfers_in_flight_most(); }

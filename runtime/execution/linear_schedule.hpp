@@ -39,6 +39,7 @@ class LinearSchedule {
   bool runs() const noexcept { return program_ != nullptr; }
   Progress advance(RunningCall& call) noexcept;
   Stall stall() const noexcept;
+  bool awaits(int peer) const noexcept;
   /// Whether the next step waits for nothing but a credit, once advance() has found that it cannot run.
   bool waits_for_credit() const noexcept {
     return state_.next != state_.end && state_.sources_seen == state_.next->sources.size();

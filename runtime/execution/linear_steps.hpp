@@ -167,4 +167,14 @@ Stall LinearSchedule<Host>::stall() const noexcept {
   return stall;
 }
 
+template <class Host>
+bool LinearSchedule<Host>::awaits(int peer) const noexcept {
+  if (state_.next == state_.end) return false;
+  const LinearStep& step = *state_.next;
+  const auto is_of_peer = [peer](const auto& end) { return end.ring.peer() == peer; };
+  if (std::ranges::any_of(step.targets, is_of_peer)) return true;
+  return state_.sources_seen < step.sources.size() && !step.sources[state_.sources_seen].own &&
+         is_of_peer(step.sources[state_.sources_seen]);
+}
+
 }  // namespace torii

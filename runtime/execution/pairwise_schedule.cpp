@@ -273,6 +273,15 @@ Stall PairwiseSchedule<Host>::stall() const noexcept {
   return stall;
 }
 
+template <class Host>
+bool PairwiseSchedule<Host>::awaits(int peer) const noexcept {
+  const auto& peers = call_.plan->exchange.peers;
+  const auto is_peer = [&](std::uint32_t index) { return peers[index].context_rank == peer; };
+  if (std::ranges::any_of(sends_.active, is_peer) || std::ranges::any_of(takes_.active, is_peer)) return true;
+  return sends_.active.empty() && takes_.active.empty() && free_of_ < peers.size() &&
+         peers[free_of_].context_rank == peer;
+}
+
 template class PairwiseSchedule<RealHost>;
 template class PairwiseSchedule<ModelledHost>;
 

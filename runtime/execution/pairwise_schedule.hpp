@@ -22,6 +22,7 @@ class PairwiseSchedule {
   void begin() noexcept;
   Progress advance() noexcept;
   Stall stall() const noexcept;
+  bool awaits(int peer) const noexcept;
   /// The most transfers that have been in flight at once. From any thread.
   int transfers_in_flight_most() const noexcept { return transfers_in_flight_most_.load(std::memory_order_relaxed); }
 

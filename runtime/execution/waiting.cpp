@@ -34,6 +34,8 @@ constexpr std::uint32_t kClockEveryYields = 32;
 constexpr std::uint32_t kForever = 2 * Waiting::kPollsMost;
 static_assert(kSpinsAlone + kYieldsAlone + kClockEveryPolls < Waiting::kPollsMost, "who sleeps goes on sleeping");
 
+}  // namespace
+
 void relax() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -41,8 +43,6 @@ void relax() noexcept {
   asm volatile("yield");
 #endif
 }
-
-}  // namespace
 
 Waiting::Waiting(Transport& transport, WaitMode mode, std::int64_t timeout_ns) noexcept
     : transport_(transport),

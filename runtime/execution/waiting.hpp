@@ -11,6 +11,9 @@
 
 namespace torii {
 
+/// One pause of a thread that spins.
+void relax() noexcept;
+
 /// One wait. Made when a rank first finds nothing to do; cheap to make.
 class Waiting {
  public:

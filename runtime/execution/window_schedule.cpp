@@ -228,13 +228,16 @@ void WindowSchedule<Host>::release(const StreamEnd& end, const Step& step) noexc
 template <class Host>
 bool WindowSchedule<Host>::operands_are_free() const noexcept {
   if (!call_.buffers.input_reachable && !call_.private_read.readable) return true;
-  for (const InstalledOut& out : call_.plan->out) {
-    if (!awaits_reader(out.stream) || out.ring.remote()) continue;
-    const std::uint64_t next = (call_.segments_base + static_cast<std::uint64_t>(call_.shape->layout.segments())) *
-                               static_cast<std::uint64_t>(out.stream.messages_per_segment);
-    if (next != 0 && !out.ring.is_taken(call_.slots, next - 1)) return false;
-  }
-  return true;
+  return std::ranges::all_of(call_.plan->out, [this](const InstalledOut& out) { return is_read(out); });
+}
+
+/// Whether the stream's receiver has read all of the operand, if it reads that in place.
+template <class Host>
+bool WindowSchedule<Host>::is_read(const InstalledOut& out) const noexcept {
+  if (!awaits_reader(out.stream) || out.ring.remote()) return true;
+  const std::uint64_t next = (call_.segments_base + static_cast<std::uint64_t>(call_.shape->layout.segments())) *
+                             static_cast<std::uint64_t>(out.stream.messages_per_segment);
+  return next == 0 || out.ring.is_taken(call_.slots, next - 1);
 }
 
 template <class Host>
@@ -264,6 +267,33 @@ Stall WindowSchedule<Host>::stall() const {
     if (awaits_reader(out.stream) && !out.ring.remote()) stall.peer = out.ring.peer();
   }
   return stall;
+}
+
+template <class Host>
+bool WindowSchedule<Host>::awaits(int peer) const noexcept {
+  const auto awaits_source = [&](const Step& step, std::uint32_t seen) {
+    const std::vector<StreamEnd>& sources = step.flow->sources;
+    while (seen < sources.size() && sources[seen].stream == kOwn) ++seen;
+    return seen < sources.size() && call_.plan->in[sources[seen].stream].ring.peer() == peer;
+  };
+  for (const LaneState& lane : lanes_) {
+    if (lane.lane->flows.empty()) continue;
+    const std::int64_t end =
+        std::min(lane.lowest + static_cast<std::int64_t>(lane.window), call_.shape->layout.segments());
+    for (std::int64_t segment = lane.lowest; segment < end; ++segment) {
+      const Instance& instance = instances_[lane.first_instance + static_cast<std::size_t>(segment) % lane.window];
+      if (instance.done) continue;
+      const Step step = step_at(lane, instance, segment);
+      if (awaits_source(step, instance.sources_seen)) return true;
+      const auto goes_there = [&](const StreamEnd& end_of) {
+        return call_.plan->out[end_of.stream].ring.peer() == peer;
+      };
+      if (std::ranges::any_of(step.flow->targets, goes_there)) return true;
+    }
+  }
+  if (lanes_done_ < lanes_.size() || operands_are_free()) return false;
+  return std::ranges::any_of(call_.plan->out,
+                             [&](const InstalledOut& out) { return out.ring.peer() == peer && !is_read(out); });
 }
 
 template <class Host>

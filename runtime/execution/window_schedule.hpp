@@ -23,6 +23,7 @@ class WindowSchedule {
   void begin() noexcept;
   Progress advance() noexcept;
   Stall stall() const;
+  bool awaits(int peer) const noexcept;
 
   /// For a simulation: asks for the memory that advance() will touch shortly. Each step reads what the one before it
   /// has brought: 0 lanes, 1 streams, 2 credits.
@@ -58,6 +59,7 @@ class WindowSchedule {
   void release(const StreamEnd& end, const Step& step) noexcept;
   void finish_lane_segments(LaneState& lane) noexcept;
   bool operands_are_free() const noexcept;
+  bool is_read(const InstalledOut& out) const noexcept;
   Step step_at(const LaneState& lane, const Instance& instance, std::int64_t segment) const noexcept;
   Instance& instance_at(const LaneState& lane, std::int64_t segment) noexcept {
     return instances_[lane.first_instance + static_cast<std::size_t>(segment) % lane.window];

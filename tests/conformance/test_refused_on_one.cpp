@@ -17,6 +17,18 @@ const ThreadTeam kTwo = {2, "TIMEOUT=20", "", "", "", 0};
 
 bool says(const char* text, const char* part) { return std::string(text).find(part) != std::string::npos; }
 
+/// Ranks on one node, and where a fabric is there also on two.
+std::vector<ThreadTeam> on_one_and_two_nodes(int ranks) {
+  ThreadTeam team = kTwo;
+  team.ranks = ranks;
+  std::vector<ThreadTeam> teams = {team};
+#ifdef TORII_TEST_LIBFABRIC
+  for (int rank = 0; rank < ranks; ++rank) team.nodes.push_back(rank == 0 ? 0 : 1);
+  teams.push_back(team);
+#endif
+  return teams;
+}
+
 /// The senders of a reduce do not wait, so rank 1 is calls ahead when rank 0 makes its second one.
 TEST(RefusedOnOneRank, LaterCallsPairWithNothingEarlier) {
   run_as_threads(kTwo, [](torii_context*, torii_team* team) {
@@ -75,6 +87,60 @@ TEST(RefusedOnOneRank, ATeamThatRefusesAsOneGoesOn) {
       EXPECT_EQ(torii_allreduce(team, &value, &sum, 1, TORII_I32, TORII_SUM), TORII_OK) << torii_last_error();
       EXPECT_EQ(sum, 3);
     }
+  });
+}
+
+/// A rank that ignores statuses: its first reason is told, however many refusals and calls follow.
+TEST(RefusedOnOneRank, AnyNumberOfTimesInARow) {
+  for (const ThreadTeam& ranks : on_one_and_two_nodes(3)) {
+    for (const int times : {1, 8, 9, 41}) {
+      for (const int alike : {0, 3}) {
+        run_as_threads(ranks, [=](torii_context*, torii_team* team) {
+          int value = 1;
+          int sum = 0;
+          for (int i = 0; i < alike; ++i) EXPECT_EQ(torii_run(team, nullptr), TORII_INVALID_ARGUMENT);
+          if (torii_team_rank(team) == 0) {
+            for (int i = 0; i < times; ++i)
+              EXPECT_EQ(torii_allreduce(team, &value, nullptr, 1, TORII_I32, TORII_SUM), TORII_INVALID_ARGUMENT);
+          }
+          const auto begin = std::chrono::steady_clock::now();
+          EXPECT_EQ(torii_allreduce(team, &value, &sum, 1, TORII_I32, TORII_SUM), TORII_MISMATCH);
+          const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+          EXPECT_TRUE(says(torii_last_error(), "result is NULL, but count is not 0")) << torii_last_error();
+          EXPECT_TRUE(says(torii_last_error(), "rank 0 on host")) << torii_last_error();
+          EXPECT_TRUE(says(torii_last_error(), alike == 0 ? "refused its call 1 on" : "refused its call 4 on"))
+              << torii_last_error();
+          EXPECT_LT(waited.count(), 5);
+        });
+      }
+    }
+  }
+}
+
+/// Also where others have failed the team by then, which is a matter of time.
+TEST(RefusedOnOneRank, ARankHearsOfItsOwnMistakeFirst) {
+  run_as_threads(kTwo, [](torii_context*, torii_team* team) {
+    torii_team* twin = nullptr;
+    ASSERT_EQ(torii_team_split(team, 0, 0, nullptr, &twin), TORII_OK);
+    int value = 1;
+    if (torii_team_rank(team) == 1) {
+      EXPECT_EQ(torii_team_abort(twin, "enough"), TORII_OK);
+    }
+    ASSERT_EQ(torii_barrier(team), TORII_OK);
+    const torii_call bad = make_call(TORII_ALLREDUCE, &value, nullptr, 1, TORII_I32);
+    torii_request* request = nullptr;
+    const auto expect_own = [](torii_status status, const char* text) {
+      EXPECT_EQ(status, TORII_INVALID_ARGUMENT);
+      EXPECT_TRUE(says(torii_last_error(), text)) << torii_last_error();
+    };
+    for (int round = 0; round < 2; ++round) {
+      expect_own(torii_run(twin, &bad), "result is NULL");
+      expect_own(torii_start(twin, &bad, &request), "result is NULL");
+      expect_own(torii_prepare(twin, &bad, &request), "result is NULL");
+      expect_own(torii_send(twin, &value, 1, TORII_I32, 7, 0), "the rank is 7");
+      EXPECT_EQ(torii_barrier(twin), round == 0 ? TORII_ABORTED : TORII_POISONED) << torii_last_error();
+    }
+    EXPECT_EQ(torii_team_destroy(twin), TORII_OK);
   });
 }
 
@@ -188,18 +254,6 @@ TEST(DifferingCalls, AMemberThatLeavesInsteadIsNamed) {
     }
     EXPECT_EQ(torii_team_destroy(part), TORII_OK);
   });
-}
-
-/// Ranks on one node, and where a fabric is there also on two.
-std::vector<ThreadTeam> on_one_and_two_nodes(int ranks) {
-  ThreadTeam team = kTwo;
-  team.ranks = ranks;
-  std::vector<ThreadTeam> teams = {team};
-#ifdef TORII_TEST_LIBFABRIC
-  for (int rank = 0; rank < ranks; ++rank) team.nodes.push_back(rank == 0 ? 0 : 1);
-  teams.push_back(team);
-#endif
-  return teams;
 }
 
 /// Also where earlier calls have agreed on the plan: no message of the new call shows that the member is not there.

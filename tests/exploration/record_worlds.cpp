@@ -60,22 +60,28 @@ class CallRecords final : public TwoSides {
   }
 };
 
+/// The notice of a run that grows, and then of a later run.
 class RefusalNoticesInOnePlace final : public TwoSides {
   static RefusalNotice& place() { return *reinterpret_cast<RefusalNotice*>(ground()); }
+  /// Call numbers of run `n`, from 1: none is adjacent to that of another run.
+  static constexpr std::uint64_t first_of(std::uint64_t n) { return 10 * n; }
   void write() override {
     RefusedCalls calls;
-    // Eight calls later the place is the same.
-    write_notice(place(), calls.add(1, "first"));
-    for (std::uint64_t i = 1; i < kNotices; ++i) (void)calls.add(1 + i, "between");
-    write_notice(place(), calls.add(1 + kNotices, "second"));
+    write_notice(place(), calls.add(first_of(1), "first"));
+    write_notice(place(), calls.add(first_of(1) + 1, "first"));
+    // Eight runs later the place is the same.
+    for (std::uint64_t i = 1; i < kNotices; ++i) (void)calls.add(first_of(1 + i), "between");
+    write_notice(place(), calls.add(first_of(1 + kNotices), "second"));
   }
   void read() override {
     const std::optional<RefusalNotice> notice = read_notice(place());
     if (!notice) return;
-    const bool is_first = notice->sequence == 1;
+    const bool is_first = notice->number == 1;
     const char* const text = is_first ? "first" : "second";
-    if (notice->number != notice->sequence || std::strcmp(notice->text.data(), text) != 0) {
-      explorer().fail("a notice has the number of one call and the text of another");
+    const std::uint64_t calls = notice->last - notice->first;
+    if (notice->first != first_of(notice->number) || calls > (is_first ? 1 : 0) ||
+        std::strcmp(notice->text.data(), text) != 0) {
+      explorer().fail("a notice has the number of one run and the calls or the text of another");
     }
   }
 };

@@ -137,9 +137,11 @@ void Player::run_persistent(Call& call, const torii_call& made) {
 
 void Player::refuse(std::size_t index) {
   const Step& step = history_.steps[index];
-  const int way = static_cast<int>((step.call.seed + static_cast<std::uint64_t>(rank_)) % faults::kRefusals);
-  EXPECT_NE(faults::make_refused_call(teams_[step.team], way), TORII_OK)
-      << "way " << way << ", " << where(index, step.team);
+  const int first = static_cast<int>((step.call.seed + static_cast<std::uint64_t>(rank_)) % faults::kRefusals);
+  for (int way = first; way < first + step.refused_calls(); ++way) {
+    EXPECT_NE(faults::make_refused_call(teams_[step.team], way), TORII_OK)
+        << "way " << way << ", " << where(index, step.team);
+  }
 }
 
 void Player::wait_until(std::size_t step) {

@@ -2,6 +2,8 @@
 // The history in every signal, words of installed plans and notices of refused calls keep calls apart.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 
@@ -110,7 +112,7 @@ TEST(RefusedCalls, APeersNoticeCountsWhenTheCallWasMadeHere) {
   const auto notice = own.calls.refused_by_peer_alone(peer.published, 5);
   ASSERT_TRUE(notice);
   EXPECT_EQ(notice->sequence, 5U);
-  EXPECT_STREQ(notice->text.data(), "result is NULL");
+  EXPECT_STREQ(notice->notice.text.data(), "result is NULL");
   own.refuse(5);
   EXPECT_FALSE(own.calls.refused_by_peer_alone(peer.published, 5)) << "both have refused it";
 }
@@ -126,16 +128,64 @@ TEST(RefusedCalls, AnOwnRefusalCountsWhenThePeerWentOnWithoutOne) {
   EXPECT_FALSE(own.calls.refused_here_alone(peer.published, at(6)));
 }
 
-TEST(RefusedCalls, ManyInARowOnBothSidesAgree) {
+/// In one run, and in runs between calls that are made.
+TEST(RefusedCalls, ManyOnBothSidesAgree) {
+  for (const std::uint64_t stride : {1, 2}) {
+    Rank own;
+    Rank peer;
+    for (std::uint64_t sequence = 1; sequence <= 100; sequence += stride) own.refuse(sequence);
+    EXPECT_FALSE(peer.calls.refused_by_peer_alone(own.published, 0));
+    for (std::uint64_t sequence = 1; sequence <= 100; sequence += stride) {
+      peer.refuse(sequence);
+      EXPECT_FALSE(peer.calls.refused_by_peer_alone(own.published, sequence));
+      EXPECT_FALSE(own.calls.refused_by_peer_alone(peer.published, 100)) << sequence;
+    }
+  }
+}
+
+/// However many calls are refused in a row, the one that the other rank made is found, with its reason or, where
+/// reasons change often, that of an earlier one.
+TEST(RefusedCalls, AnyCallOfARowIsKnown) {
+  const auto never_changes = [](std::uint64_t) { return std::string("because"); };
+  const auto changes_once = [](std::uint64_t call) { return std::string(call == 1 ? "the first" : "another"); };
+  const auto always_changes = [](std::uint64_t call) { return std::to_string(call); };
+  const auto changes_four_times = [](std::uint64_t call) { return std::to_string(std::min<std::uint64_t>(call, 4)); };
+  struct Row {
+    std::function<std::string(std::uint64_t)> reason;
+    std::function<std::string(std::uint64_t)> told;
+  };
+  for (const Row& row :
+       {Row{never_changes, never_changes}, Row{changes_once, changes_once}, Row{always_changes, changes_four_times}}) {
+    for (const std::uint64_t made : {1, 2, 3, 9, 50, 100}) {
+      Rank own;
+      Rank peer;
+      for (std::uint64_t sequence = 1; sequence <= 100; ++sequence) peer.refuse(sequence, row.reason(sequence));
+      for (std::uint64_t sequence = 1; sequence < made; ++sequence) own.refuse(sequence);
+      EXPECT_FALSE(own.calls.refused_by_peer_alone(peer.published, made - 1)) << made;
+      const auto found = own.calls.refused_by_peer_alone(peer.published, made);
+      ASSERT_TRUE(found) << made;
+      EXPECT_EQ(found->sequence, made);
+      EXPECT_EQ(found->notice.text.data(), row.told(made));
+      // The other side finds a call of its last run once this rank has passed all.
+      EXPECT_FALSE(peer.calls.refused_here_alone(own.published, [](std::uint64_t) { return false; }));
+      const auto missed = peer.calls.refused_here_alone(own.published, [](std::uint64_t) { return true; });
+      ASSERT_TRUE(missed) << made;
+      EXPECT_GE(missed->sequence, made);
+      EXPECT_EQ(missed->notice.text.data(), row.told(missed->sequence));
+    }
+  }
+}
+
+TEST(RefusedCalls, TheEarliestOfSeveralRunsIsNamed) {
   Rank own;
   Rank peer;
-  for (std::uint64_t sequence = 1; sequence <= 100; ++sequence) own.refuse(sequence);
-  EXPECT_FALSE(peer.calls.refused_by_peer_alone(own.published, 0));
-  for (std::uint64_t sequence = 1; sequence <= 100; ++sequence) {
-    peer.refuse(sequence);
-    EXPECT_FALSE(peer.calls.refused_by_peer_alone(own.published, sequence));
-    EXPECT_FALSE(own.calls.refused_by_peer_alone(peer.published, 100)) << sequence;
+  for (std::uint64_t run = 0; run < kNotices; ++run) {
+    for (std::uint64_t i = 0; i < 20; ++i) peer.refuse(100 * run + 5 + i, "run " + std::to_string(run));
   }
+  const auto found = own.calls.refused_by_peer_alone(peer.published, 1000);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->sequence, 5U);
+  EXPECT_STREQ(found->notice.text.data(), "run 0");
 }
 
 TEST(RefusedCalls, AHalfWrittenNoticeIsNone) {

@@ -43,7 +43,7 @@ std::string text_of(const CallSpec& spec);
 torii_call call_of(torii_collective collective, const void* input, void* result, std::size_t count, torii_type type,
                    torii_op op = TORII_SUM, int root = 0);
 inline constexpr int kRefusals = 13;
-/// Makes a call that every team refuses, in one of kRefusals ways.
+/// Makes a call that every team refuses, in one of kRefusals ways, which repeat.
 torii_status make_refused_call(torii_team* team, int way);
 
 /// A rank in a call.

@@ -17,7 +17,7 @@ namespace torii::faults {
 /// The action of one rank at a step, instead of the call.
 enum class Deviation : std::uint8_t {
   none,
-  refused,  ///< makes a call that is refused
+  refused,  ///< makes Step::refused_calls() that are refused
   differs,  ///< makes Step::other
   aborts    ///< aborts the team, then makes the call
 };
@@ -43,6 +43,9 @@ struct Step {
   std::vector<int> pauses_us;         ///< by rank, before the step
   std::vector<Memory> memory;         ///< by rank
   bool is_left_out = false;           ///< nobody does it
+
+  /// How many calls in a row a rank makes that are refused: one, or a burst that is longer than peers remember runs.
+  int refused_calls() const noexcept { return call.seed % 3 != 0 ? 1 : 2 + static_cast<int>(call.seed / 3 % 40); }
 };
 
 enum class FaultKind : std::uint8_t {

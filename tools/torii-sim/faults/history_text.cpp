@@ -14,6 +14,9 @@ std::string deviations_text(const Step& step) {
   for (std::size_t rank = 0; rank < step.deviations.size(); ++rank) {
     if (step.deviations[rank] == Deviation::none) continue;
     text += "; rank " + std::to_string(rank) + kTexts[static_cast<std::size_t>(step.deviations[rank])];
+    if (step.deviations[rank] == Deviation::refused && step.refused_calls() != 1) {
+      text += " " + std::to_string(step.refused_calls()) + " times";
+    }
   }
   return text;
 }

@@ -225,11 +225,13 @@ void Player::run_persistent(Call& call, const Words& words) {
 
 void Player::refuse(std::size_t index) {
   const Step& step = history_.steps[index];
-  const int way = static_cast<int>((step.call.seed + static_cast<std::uint64_t>(rank_)) % kRefusals);
-  const torii_status status =
-      timed(Phase::refusing, "wrong call", [&] { return make_refused_call(teams_[step.team], way); });
-  if (status == TORII_OK)
-    stage_.fail(rank_, "wrong call " + std::to_string(way) + " succeeded" + where(index, step.team));
+  const int first = static_cast<int>((step.call.seed + static_cast<std::uint64_t>(rank_)) % kRefusals);
+  for (int way = first; way < first + step.refused_calls(); ++way) {
+    const torii_status status =
+        timed(Phase::refusing, "wrong call", [&] { return make_refused_call(teams_[step.team], way); });
+    if (status == TORII_OK)
+      stage_.fail(rank_, "wrong call " + std::to_string(way) + " succeeded" + where(index, step.team));
+  }
 }
 
 void Player::wait_until(std::size_t step) {
