@@ -83,8 +83,8 @@ std::string Group::ill() const {
   return status == TORII_OK ? "" : std::string(torii_status_name(status)) + ": " + torii_last_error();
 }
 
-c10::intrusive_ptr<Group> Group::survivors() const {
-  return c10::make_intrusive<Group>(std::make_shared<Team>(*team_, timeout_), timeout_);
+c10::intrusive_ptr<Group> Group::survivors(const std::vector<int>& without, bool allow_minority) const {
+  return c10::make_intrusive<Group>(std::make_shared<Team>(*team_, timeout_, without, allow_minority), timeout_);
 }
 
 void Group::rest() {
