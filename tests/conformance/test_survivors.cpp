@@ -225,6 +225,26 @@ TEST_P(Survivors, AreAskedForManyTimes) {
   });
 }
 
+/// Nobody has made a call that failed: the alarm of another rank comes while this one asks.
+TEST_P(Survivors, AreAskedForBeforeACallHasFailed) {
+  ThreadTeam options;
+  options.ranks = 3;
+  options.settings = "TIMEOUT=4";
+  for (int rank = 0; rank < 3 && is_divided(); ++rank) options.nodes.push_back(rank / GetParam().per_node);
+  std::barrier meet(3);
+  run_as_threads(options, [&](torii_context*, torii_team* whole) {
+    torii_team* team = nullptr;
+    ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &team), TORII_OK) << last_error();
+    meet.arrive_and_wait();
+    if (torii_team_rank(team) == 0) {
+      EXPECT_EQ(torii_team_abort(team, "enough"), TORII_OK);
+    }
+    meet.arrive_and_wait();
+    expect_works(survivors_of(team), 3);
+    EXPECT_EQ(torii_team_destroy(team), TORII_OK) << last_error();
+  });
+}
+
 /// The others could make a team too: half of the ranks need the lowest, fewer need the option.
 TEST_P(Survivors, BetweenNodesAreTheMany) {
   if (!is_divided()) GTEST_SKIP() << "on one node all see one word";
