@@ -47,7 +47,7 @@ class NetworkAgreement final : public TeamAgreement {
   bool pause(Waiting& waiting) const noexcept;
   bool is_chosen_in_round(const RoundOffer& own, std::vector<Survivor>& chosen);
   bool await_offers(const Round& view, Waiting& waiting);
-  bool fails(const Round& view, const Judgement& found, bool is_over) noexcept;
+  bool fails(const Round& view, const MemberSet& come, const Judgement& found, bool is_over) noexcept;
   std::uint64_t known_lost_engines() const noexcept;
   std::uint64_t find_missed_engines(Waiting& waiting);
   bool await_decision(const Round& view, Waiting& waiting);

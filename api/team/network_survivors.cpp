@@ -19,7 +19,8 @@ constexpr std::int64_t kProbeNs = 2'000'000'000;
 class NetworkAgreement::Round final : public MembersView {
  public:
   Round(const Membership& members, const SurvivorMessages& messages) : MembersView(members), messages_(messages) {}
-  const RoundOffer* offer(int member) const override { return messages_.offer(member); }
+  bool has_come(int member) const override { return messages_.offer(member) != nullptr; }
+  const RoundOffer& offer(int member) const override { return *messages_.offer(member); }
   bool may_be_divided() const override { return true; }
 
  private:
@@ -69,11 +70,11 @@ bool NetworkAgreement::end_round() {
 }
 
 /// Leaves the round where the offers, or the time, say so.
-bool NetworkAgreement::fails(const Round& view, const Judgement& found, bool is_over) noexcept {
+bool NetworkAgreement::fails(const Round& view, const MemberSet& come, const Judgement& found, bool is_over) noexcept {
   if (found.verdict == Judgement::Verdict::fails) {
     leave(found.failure);
   } else if (found.verdict == Judgement::Verdict::waits && is_over) {
-    leave(judge_late(view, found.members, members_.timeout_ns()));
+    leave(judge_late(view, come, found.members, members_.timeout_ns()));
   } else {
     return false;
   }
@@ -84,12 +85,13 @@ bool NetworkAgreement::fails(const Round& view, const Judgement& found, bool is_
 bool NetworkAgreement::await_offers(const Round& view, Waiting& waiting) {
   for (bool looks = false; survivors_.ending() == nullptr; looks = pause(waiting)) {
     if (survivors_.decision() != nullptr) return true;
-    int come = 0;
-    while (come < members_.ranks() && (!survivors_.counts(come) || view.offer(come) != nullptr)) ++come;
-    if (!looks && come < members_.ranks()) continue;
-    const Judgement found = judge(view);
+    const MemberSet come = come_to(view);
+    int awaited = 0;
+    while (awaited < members_.ranks() && (!survivors_.counts(awaited) || come.has(awaited))) ++awaited;
+    if (!looks && awaited < members_.ranks()) continue;
+    const Judgement found = judge(view, come);
     if (found.verdict == Judgement::Verdict::chooses) return true;
-    if (fails(view, found, waiting.is_over())) return false;
+    if (fails(view, come, found, waiting.is_over())) return false;
     if (found.verdict == Judgement::Verdict::waits && survivors_.is_left_out()) throw_left_out(members_.rank());
   }
   return false;
@@ -130,11 +132,11 @@ std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
 bool NetworkAgreement::await_decision(const Round& view, Waiting& waiting) {
   const int ranks = members_.ranks();
   const auto has_told = [&](int member) {
-    return !survivors_.counts(member) || view.offer(member) == nullptr || survivors_.missed_by(member) ||
+    return !survivors_.counts(member) || !view.has_come(member) || survivors_.missed_by(member) ||
            !members_.lives(member);
   };
   const auto may_decide = [&](int member) {
-    return survivors_.counts(member) && view.offer(member) != nullptr && members_.lives(member);
+    return survivors_.counts(member) && view.has_come(member) && members_.lives(member);
   };
   for (bool looks = false; survivors_.ending() == nullptr; looks = pause(waiting)) {
     if (survivors_.decision() != nullptr) return true;
@@ -143,9 +145,10 @@ bool NetworkAgreement::await_decision(const Round& view, Waiting& waiting) {
     int told = 0;
     while (lowest == members_.rank() && told < ranks && has_told(told)) ++told;
     if (told == ranks) {
-      const Judgement found = judge(view);
+      const MemberSet come = come_to(view);
+      const Judgement found = judge(view, come);
       if (found.verdict == Judgement::Verdict::chooses) survivors_.decide(found.members);
-      if (fails(view, found, waiting.is_over())) return false;
+      if (fails(view, come, found, waiting.is_over())) return false;
     } else if (looks && waiting.is_over()) {
       MemberSet absent = {};
       absent.add(lowest == members_.rank() ? told : lowest);
@@ -185,9 +188,9 @@ bool NetworkAgreement::is_chosen_in_round(const RoundOffer& own, std::vector<Sur
     if (!decision.members.has(member)) continue;
     const std::int64_t seen_ns = waiting.quiet_ns();
     const std::int64_t most_ns = pass_on_ns(members_.timeout_ns());
-    while (view.offer(member) == nullptr && waiting.quiet_ns() - seen_ns < most_ns) (void)pause(waiting);
+    while (!view.has_come(member) && waiting.quiet_ns() - seen_ns < most_ns) (void)pause(waiting);
     // A member of which nothing comes is dead: the new team's first call says so, and nothing is put to it.
-    chosen.push_back({member, view.offer(member) != nullptr ? view.offer(member)->staging : own.staging});
+    chosen.push_back({member, view.has_come(member) ? view.offer(member).staging : own.staging});
   }
   return true;
 }

@@ -122,9 +122,9 @@ std::optional<bool> NodeAgreement::decide_split(bool agreed) noexcept {
 void NodeAgreement::throw_failed(const NodeSurvivors::Outcome& outcome) const {
   if (outcome.kind == NodeSurvivors::Outcome::Kind::failed) throw RoundError(outcome.failure);
   if (outcome.kind == NodeSurvivors::Outcome::Kind::left_out) throw_left_out(members_.rank());
-  throw Error(Status::no_resource, "a rank has been stopped in torii_team_survivors since " +
-                                       std::to_string(SurvivorsRecord::kPlaces) +
-                                       " attempts ago; end its process, then call again");
+  throw Error(Status::no_resource,
+              "a rank is stopped in an earlier attempt of torii_team_survivors; end its "
+              "process, then call again");
 }
 
 void NodeAgreement::choose_survivors(const RoundOffer& own, std::vector<Survivor>& chosen) {

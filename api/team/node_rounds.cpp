@@ -25,7 +25,7 @@ std::size_t place_of(std::uint64_t round) noexcept { return round % SurvivorsRec
 NodeRounds::State NodeRounds::newest() const noexcept {
   State newest;
   for (const std::atomic<std::uint64_t>& word : record_(0).rounds) {
-    const State one = state_in(word.load(std::memory_order_acquire));
+    const State one = state_in(word.load(std::memory_order_relaxed));
     if (one.round > newest.round) newest = one;
   }
   return newest;
@@ -53,7 +53,7 @@ bool NodeRounds::open_after(const State& last, const std::function<bool(int memb
 bool NodeRounds::join(std::uint64_t round) noexcept {
   record_(rank_).reads.store(round, std::memory_order_seq_cst);
   if (state_of(round).kind == Kind::open) return true;
-  leave();
+  record_(rank_).reads.store(0, std::memory_order_relaxed);  // nothing was read
   return false;
 }
 
@@ -63,10 +63,12 @@ void NodeRounds::offer(std::uint64_t round, const RoundOffer& own) noexcept {
   mine.offered[place_of(round)].store(round, std::memory_order_release);
 }
 
-const RoundOffer* NodeRounds::offer_of(int member, std::uint64_t round) const noexcept {
-  const SurvivorsRecord& theirs = record_(member);
-  const std::size_t place = place_of(round);
-  return theirs.offered[place].load(std::memory_order_acquire) == round ? &theirs.offers[place] : nullptr;
+bool NodeRounds::has_offered(int member, std::uint64_t round) const noexcept {
+  return record_(member).offered[place_of(round)].load(std::memory_order_acquire) == round;
+}
+
+const RoundOffer& NodeRounds::offer_of(int member, std::uint64_t round) const noexcept {
+  return record_(member).offers[place_of(round)];
 }
 
 void NodeRounds::change(const State& from, Kind to) noexcept {

@@ -47,8 +47,9 @@ class NodeRounds {
   bool join(std::uint64_t round) noexcept;
   /// Once for a round, which this member has joined; so for all below.
   void offer(std::uint64_t round, const RoundOffer& own) noexcept;
-  /// nullptr: it has made none.
-  const RoundOffer* offer_of(int member, std::uint64_t round) const noexcept;
+  bool has_offered(int member, std::uint64_t round) const noexcept;
+  /// That of a member that has made one, or is in the chosen set.
+  const RoundOffer& offer_of(int member, std::uint64_t round) const noexcept;
   /// Closes an open round. Nothing happens where another member has been quicker: the state tells.
   void choose(const State& open, const MemberSet& members) noexcept;
   const MemberSet& chosen(const State& chosen_or_made) const noexcept;

@@ -12,7 +12,8 @@ class NodeSurvivors::View final : public RoundView {
   View(const Host& host, const NodeRounds& rounds, std::uint64_t round) : host_(host), rounds_(rounds), round_(round) {}
   int rank() const override { return host_.rank(); }
   int ranks() const override { return host_.ranks(); }
-  const RoundOffer* offer(int member) const override { return rounds_.offer_of(member, round_); }
+  bool has_come(int member) const override { return rounds_.has_offered(member, round_); }
+  const RoundOffer& offer(int member) const override { return rounds_.offer_of(member, round_); }
   bool lives(int member) const override { return host_.lives(member); }
   bool may_live(int member) const override { return host_.lives(member); }
   bool may_be_divided() const override { return false; }  // one word decides
@@ -26,6 +27,7 @@ class NodeSurvivors::View final : public RoundView {
 
 /// Joins the open round, or opens one. Kind::chosen: it has joined.
 Kind NodeSurvivors::enter() noexcept {
+  host_.begin_wait();
   for (;;) {
     const NodeRounds::State newest = rounds_.newest();
     switch (newest.kind) {
@@ -38,8 +40,9 @@ Kind NodeSurvivors::enter() noexcept {
         return Kind::left_out;
       case NodeRounds::Kind::none:
       case NodeRounds::Kind::failed:
-        if (!rounds_.open_after(newest, [this](int member) { return host_.lives(member); })) return Kind::full;
-        break;
+        if (rounds_.open_after(newest, [this](int member) { return host_.lives(member); })) break;
+        (void)host_.pause();
+        if (host_.is_over()) return Kind::full;
     }
   }
 }
@@ -66,15 +69,16 @@ NodeSurvivors::Outcome NodeSurvivors::come(const RoundOffer& own) noexcept {
   for (bool looks = false;; looks = host_.pause()) {
     NodeRounds::State state = rounds_.state_of(round_);
     if (state.kind != NodeRounds::Kind::open) return take(state);
-    int come = 0;
-    while (come < host_.ranks() && (own.without.has(come) || view.offer(come) != nullptr)) ++come;
-    if (!looks && come < host_.ranks()) continue;
-    const Judgement found = judge(view);
+    const MemberSet come = come_to(view);
+    int awaited = 0;
+    while (awaited < host_.ranks() && (own.without.has(awaited) || come.has(awaited))) ++awaited;
+    if (!looks && awaited < host_.ranks()) continue;
+    const Judgement found = judge(view, come);
     if (found.verdict == Judgement::Verdict::chooses) rounds_.choose(state, found.members);
     if (found.verdict == Judgement::Verdict::fails) rounds_.fail(state, found.failure);
     if (found.verdict == Judgement::Verdict::waits) {
       if (!host_.is_over()) continue;
-      rounds_.fail(state, judge_late(view, found.members, host_.timeout_ns()));
+      rounds_.fail(state, judge_late(view, come, found.members, host_.timeout_ns()));
     }
     return take(rounds_.state_of(round_));
   }

@@ -41,7 +41,7 @@ class NodeSurvivors {
       failed,    ///< nobody has it, for `failure`
       late,      ///< nobody has it; the others have not waited for this member, which may choose again
       left_out,  ///< others have or make a team without this member
-      full,      ///< a member is stopped in a round of long ago
+      full,      ///< a member is stopped in an earlier round
     };
     Kind kind;
     MemberSet members = {};
@@ -52,7 +52,7 @@ class NodeSurvivors {
 
   /// Comes to the open round, and to the next ones where it was late.
   Outcome choose(const RoundOffer& own) noexcept;
-  const RoundOffer& offer_of(int member) const noexcept { return *rounds_.offer_of(member, round_); }
+  const RoundOffer& offer_of(int member) const noexcept { return rounds_.offer_of(member, round_); }
   /// Of a member that was chosen: it has made its object, or why it could not (nullptr: it has).
   Outcome settle(const MemberSet& members, const RoundFailure* refusal) noexcept;
 

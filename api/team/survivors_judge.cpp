@@ -50,12 +50,17 @@ bool is_majority(const MemberSet& members, const MemberSet& may_live) {
   return twice > may_live.count() || (twice == may_live.count() && members.has(may_live.lowest()));
 }
 
+MemberSet common(const MemberSet& a, const MemberSet& b) {
+  MemberSet both = a;
+  for (std::size_t i = 0; i < std::size(both.words); ++i) both.words[i] &= b.words[i];
+  return both;
+}
+
 /// The lowest of the living members that leaves `member` out and for which that one has to wait; -1: none.
-int yields_to(const RoundView& view, int member, const MemberSet& living) {
-  const RoundOffer& own = *view.offer(member);
+int yields_to(const RoundView& view, int member, const MemberSet& come, const MemberSet& living) {
+  const RoundOffer& own = view.offer(member);
   for (int other = 0; other < view.ranks(); ++other) {
-    const RoundOffer* const theirs = other != member && living.has(other) ? view.offer(other) : nullptr;
-    if (theirs == nullptr || !theirs->without.has(member)) continue;
+    if (other == member || !come.has(other) || !living.has(other) || !view.offer(other).without.has(member)) continue;
     const bool goes_on =
         own.without.has(other) &&
         (own.allows_minority != 0 || is_majority(difference_of(living, own.without), not_proved_dead(view)));
@@ -65,38 +70,29 @@ int yields_to(const RoundView& view, int member, const MemberSet& living) {
 }
 
 /// Whether each of the living members has come and is left out by another one: nobody decides then.
-bool all_yield(const RoundView& view, const MemberSet& living) {
+bool all_yield(const RoundView& view, const MemberSet& come, const MemberSet& living) {
   for (int member = 0; member < view.ranks(); ++member) {
-    if (living.has(member) && (view.offer(member) == nullptr || yields_to(view, member, living) < 0)) return false;
+    if (living.has(member) && (!come.has(member) || yields_to(view, member, come, living) < 0)) return false;
   }
   return true;
 }
 
-MemberSet not_come(const RoundView& view, const MemberSet& living, const MemberSet& without) {
-  MemberSet members = {};
-  for (int member = 0; member < view.ranks(); ++member) {
-    if (living.has(member) && !without.has(member) && view.offer(member) == nullptr) members.add(member);
-  }
-  return members;
-}
-
-/// The lowest member of a set that refuses; -1: none.
+/// The lowest of these members that refuses; -1: none.
 int find_refusal(const RoundView& view, const MemberSet& members) {
   for (int member = 0; member < view.ranks(); ++member) {
-    const RoundOffer* const theirs = members.has(member) ? view.offer(member) : nullptr;
-    if (theirs != nullptr && theirs->status != 0) return member;
+    if (members.has(member) && view.offer(member).status != 0) return member;
   }
   return -1;
 }
 
 RoundFailure refusal(const RoundView& view, int member, const MemberSet& absent) noexcept {
-  const RoundOffer& theirs = *view.offer(member);
+  const RoundOffer& theirs = view.offer(member);
   RoundFailure failure = refusal_of(member, static_cast<Status>(theirs.status), theirs.text);
   failure.absent = absent;
   return failure;
 }
 
-/// The first two members of a set whose options differ; -1: none.
+/// The first two of these members whose options differ; -1: none.
 struct Pair {
   int first = -1;
   int second = -1;
@@ -104,9 +100,9 @@ struct Pair {
 Pair find_difference(const RoundView& view, const MemberSet& members) {
   Pair pair;
   for (int member = 0; member < view.ranks(); ++member) {
-    if (!members.has(member) || view.offer(member) == nullptr) continue;
+    if (!members.has(member)) continue;
     if (pair.first < 0) pair.first = member;
-    if (view.offer(member)->digest == view.offer(pair.first)->digest) continue;
+    if (view.offer(member).digest == view.offer(pair.first).digest) continue;
     pair.second = member;
     return pair;
   }
@@ -131,13 +127,22 @@ Judgement failing(const RoundFailure& failure) { return {Judgement::Verdict::fai
 
 }  // namespace
 
-Judgement judge(const RoundView& view) noexcept {
+MemberSet come_to(const RoundView& view) noexcept {
+  MemberSet come = {};
+  for (int member = 0; member < view.ranks(); ++member) {
+    if (member == view.rank() || view.has_come(member)) come.add(member);
+  }
+  return come;
+}
+
+Judgement judge(const RoundView& view, const MemberSet& come) noexcept {
   const MemberSet living = living_members(view);
-  const RoundOffer& own = *view.offer(view.rank());
-  const int other = yields_to(view, view.rank(), living);
-  MemberSet absent = not_come(view, living, other < 0 ? own.without : view.offer(other)->without);
+  const RoundOffer& own = view.offer(view.rank());
+  const int other = yields_to(view, view.rank(), come, living);
+  const MemberSet& without = other < 0 ? own.without : view.offer(other).without;
+  MemberSet absent = difference_of(difference_of(living, without), come);
   if (other >= 0 && absent.empty()) {
-    if (all_yield(view, living)) return failing(difference(find_difference(view, living), {}));
+    if (all_yield(view, come, living)) return failing(difference(find_difference(view, common(come, living)), {}));
     absent.add(other);
   }
   if (!absent.empty()) return {Judgement::Verdict::waits, absent, {}};
@@ -154,11 +159,12 @@ Judgement judge(const RoundView& view) noexcept {
   return {Judgement::Verdict::chooses, members, {}};
 }
 
-RoundFailure judge_late(const RoundView& view, const MemberSet& absent, std::int64_t timeout_ns) noexcept {
-  const MemberSet living = living_members(view);
-  if (const int member = find_refusal(view, living); member >= 0) return refusal(view, member, absent);
-  if (const Pair pair = find_difference(view, living); pair.second >= 0) return difference(pair, absent);
-  if (view.offer(absent.lowest()) != nullptr) return late_object(view, absent, timeout_ns);
+RoundFailure judge_late(const RoundView& view, const MemberSet& come, const MemberSet& absent,
+                        std::int64_t timeout_ns) noexcept {
+  const MemberSet here = common(come, living_members(view));
+  if (const int member = find_refusal(view, here); member >= 0) return refusal(view, member, absent);
+  if (const Pair pair = find_difference(view, here); pair.second >= 0) return difference(pair, absent);
+  if (come.has(absent.lowest())) return late_object(view, absent, timeout_ns);
   return late(view, absent, timeout_ns, "; not come to the call: ");
 }
 

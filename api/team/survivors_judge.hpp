@@ -22,8 +22,9 @@ class RoundView {
 
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  /// nullptr: the member has not come to the round.
-  virtual const RoundOffer* offer(int member) const = 0;
+  /// Whether the member has come to the round, with an offer.
+  virtual bool has_come(int member) const = 0;
+  virtual const RoundOffer& offer(int member) const = 0;
   /// False for a member that is dead, or that a team of survivors has left out.
   virtual bool lives(int member) const = 0;
   /// False for a member that is proved to be dead.
@@ -45,11 +46,15 @@ struct Judgement {
   RoundFailure failure;
 };
 
-/// For a member that has made its offer. A member that others leave out waits for them and judges nothing, unless it
-/// leaves them out too and has the majority. Where a member leaves others out, their offers count for nothing.
-Judgement judge(const RoundView& view) noexcept;
+/// The members that have come.
+MemberSet come_to(const RoundView& view) noexcept;
+/// For a member that has made its offer; `come` is what come_to() has given. A member that others leave out waits for
+/// them and judges nothing, unless it leaves them out too and has the majority. Where a member leaves others out, their
+/// offers count for nothing.
+Judgement judge(const RoundView& view, const MemberSet& come) noexcept;
 /// Why there is no team when the deadline has passed while judge() says that this member waits for `absent`.
-RoundFailure judge_late(const RoundView& view, const MemberSet& absent, std::int64_t timeout_ns) noexcept;
+RoundFailure judge_late(const RoundView& view, const MemberSet& come, const MemberSet& absent,
+                        std::int64_t timeout_ns) noexcept;
 /// The same where the members of the team were chosen, and `absent` have not made their object.
 RoundFailure late_object(const RoundView& view, const MemberSet& absent, std::int64_t timeout_ns) noexcept;
 /// A member's own reason, as the others tell it.

@@ -35,7 +35,7 @@ struct RoundFailure {
 /// A member's part of the rounds of a team on one node (api/team/node_rounds.hpp). Rounds count from 1; the data of
 /// round r are in place r % kPlaces.
 struct alignas(kLineBytes) SurvivorsRecord {
-  static constexpr std::size_t kPlaces = 4;
+  static constexpr std::size_t kPlaces = 2;
   std::atomic<std::uint64_t> rounds[kPlaces];   ///< used in the first member's arena only: NodeRounds::State as a word
   std::atomic<std::uint64_t> offered[kPlaces];  ///< the round of the offer in this place; stored after it
   std::atomic<std::uint64_t> made;              ///< the last round in which this member has made its object

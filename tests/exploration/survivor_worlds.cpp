@@ -43,12 +43,15 @@ class Host final : public NodeSurvivors::Host {
 struct Result {
   std::uint64_t kind;  ///< Outcome::Kind + 1; 0: it has not ended
   MemberSet members;
+  std::uint64_t object;  ///< that of the new team, which others may touch once the team is made
 };
 
-class Survivors final : public World {
-  static constexpr std::size_t kResultOffset = std::size_t{64} << 10;
-  static_assert(sizeof(SurvivorsRecord) <= kResultOffset);
+constexpr std::size_t kResultOffset = std::size_t{64} << 10;
+static_assert(sizeof(SurvivorsRecord) <= kResultOffset);
 
+SurvivorsRecord& record_of(int rank) { return *reinterpret_cast<SurvivorsRecord*>(Station::instance().ground(rank)); }
+
+class Survivors final : public World {
  public:
   explicit Survivors(std::vector<Caller> callers) : callers_(std::move(callers)) {}
   int ranks() const override { return static_cast<int>(callers_.size()); }
@@ -73,15 +76,22 @@ class Survivors final : public World {
             explorer().fail("the offer of a member is not its own");
           }
         }
+        result(rank).object = 1;
         outcome = survivors.settle(outcome.members, nullptr);
       }
-      if (outcome.kind == Outcome::Kind::failed || outcome.kind == Outcome::Kind::late) {
+      const bool goes_on = outcome.kind == Outcome::Kind::failed || outcome.kind == Outcome::Kind::late ||
+                           outcome.kind == Outcome::Kind::full;
+      if (goes_on) {
         if (outcome.kind == Outcome::Kind::failed && outcome.failure.status == 0) {
           explorer().fail("a failure has no reason");
         }
         continue;
       }
-      result(rank) = {static_cast<std::uint64_t>(outcome.kind) + 1, outcome.members};
+      for (int member = 0; member < ranks() && outcome.kind == Outcome::Kind::made; ++member) {
+        if (outcome.members.has(member) && result(member).object != 1) explorer().fail("a member has no object");
+      }
+      result(rank).kind = static_cast<std::uint64_t>(outcome.kind) + 1;
+      result(rank).members = outcome.members;
       return;
     }
   }
@@ -107,9 +117,6 @@ class Survivors final : public World {
  private:
   static constexpr std::uint64_t kMade = static_cast<std::uint64_t>(Outcome::Kind::made) + 1;
   static constexpr std::uint64_t kLeftOut = static_cast<std::uint64_t>(Outcome::Kind::left_out) + 1;
-  static SurvivorsRecord& record_of(int rank) {
-    return *reinterpret_cast<SurvivorsRecord*>(Station::instance().ground(rank));
-  }
   static Result& result(int rank) {
     return *reinterpret_cast<Result*>(Station::instance().ground(rank) + kResultOffset);
   }
@@ -125,7 +132,46 @@ class Survivors final : public World {
   std::vector<Caller> callers_;
 };
 
+class Rounds final : public World {
+ public:
+  int ranks() const override { return 2; }
+  void set_up(Explorer& explorer) override { Station::instance().set_up(explorer, ranks()); }
+  void run(int rank) override {
+    NodeRounds rounds(record_of, rank, ranks());
+    if (rank == 0) {
+      for (std::uint64_t round = 1; round <= SurvivorsRecord::kPlaces + 1; ++round) fail(rounds, round);
+    } else {
+      come(rounds);
+    }
+  }
+
+ private:
+  static bool lives(int) { return true; }
+  static void fail(NodeRounds& rounds, std::uint64_t round) {
+    while (!rounds.open_after({.round = round - 1, .kind = NodeRounds::Kind::failed}, lives)) platform().yield();
+    RoundFailure failure = {};
+    failure.status = static_cast<std::int32_t>(round);
+    rounds.fail(rounds.state_of(round), failure);
+  }
+  static void come(NodeRounds& rounds) {
+    const NodeRounds::State newest = rounds.newest();
+    if (newest.kind != NodeRounds::Kind::open || !rounds.join(newest.round)) return;
+    NodeRounds::State state = newest;
+    while (state.kind == NodeRounds::Kind::open) {
+      platform().yield();
+      state = rounds.state_of(newest.round);
+    }
+    if (state.kind != NodeRounds::Kind::failed) return explorer().fail("the round that a member has joined is gone");
+    if (static_cast<std::uint64_t>(rounds.failure(state).status) != newest.round) {
+      explorer().fail("a failure is that of another round");
+    }
+    rounds.leave();
+  }
+};
+
 }  // namespace
+
+std::unique_ptr<World> rounds_of_survivors() { return std::make_unique<Rounds>(); }
 
 std::unique_ptr<World> survivors(std::vector<Caller> callers) {
   return std::make_unique<Survivors>(std::move(callers));

@@ -262,13 +262,12 @@ std::vector<Listed> worlds(bool full) {
   const auto add = [&](std::string name, bool is_short, std::vector<Caller> callers) {
     all.push_back({"survivors: " + std::move(name), is_short, [callers] { return survivors(callers); }});
   };
+  all.push_back({"rounds of survivors", true, rounds_of_survivors});
   add("two ranks", true, {{}, {}});
-  add("one gives up at first", true, {{}, {.hasty_calls = 1}});
-  add("one refuses at first", true, {{}, {.refuses = true}});
   add("one is left out", true, {{.without = {1}}, {}});
+  add("one gives up at first, and is left out", true, {{.without = {1}}, {.hasty_calls = 1}});
   add("two leave each other out", true, {{.without = {1}}, {.without = {0}}});
-  add("one gives up until places are used again", false, {{}, {.hasty_calls = 5}});
-  add("both give up at first", false, {{.hasty_calls = 1}, {.hasty_calls = 1}});
+  add("one refuses at first", false, {{}, {.refuses = true}});
   add("one of three is left out", false, {{.without = {2}}, {.without = {2}}, {}});
   if (!full) std::erase_if(all, [](const Listed& one) { return !one.is_short; });
   return all;
