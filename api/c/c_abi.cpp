@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <optional>
 #include <string>
 
 #include "api/c/c_groups.hpp"
@@ -81,7 +83,17 @@ torii::TeamOptions team_options(const torii_team_options& options) {
   own.channels = options.channels;
   own.many_callers = options.many_callers != 0;
   own.timeout_s = options.timeout_seconds;
+  own.without = options.without;
+  own.without_count = options.without_count;
+  own.allows_minority = options.allow_minority != 0;
   return own;
+}
+
+/// Whether options are given that torii_team_survivors alone knows; `status` says what is returned then.
+bool leaves_out(const torii_team_options& options, torii_status& status) {
+  if (options.without == nullptr && options.without_count == 0 && options.allow_minority == 0) return false;
+  status = invalid("without or allow_minority is set; only torii_team_survivors leaves ranks out");
+  return true;
 }
 
 /// Hands out a team made by `make`, which may give none (colour -1).
@@ -224,7 +236,7 @@ torii_status torii_team_create(torii_context* context, const torii_team_options*
   if (context == nullptr) return invalid("context is NULL");
   torii_status status = TORII_OK;
   torii_team_options own;
-  if (!read_struct(options, own, "torii_team_options", status)) return status;
+  if (!read_struct(options, own, "torii_team_options", status) || leaves_out(own, status)) return status;
   return hand_out_team(context, team, [&] { return torii::make_team(context->context, own, team_options(own)); });
 }
 
@@ -234,7 +246,9 @@ torii_status torii_team_split(torii_team* team, int color, int key, const torii_
   torii_status status = TORII_OK;
   torii_team_options own;
   if (const Status refusal = team->team->check_caller(); refusal != Status::ok) return to_c(refusal);
-  if (!read_struct(options, own, "torii_team_options", status)) return refused_on(team, status);
+  if (!read_struct(options, own, "torii_team_options", status) || leaves_out(own, status)) {
+    return refused_on(team, status);
+  }
   if (part == nullptr) return refused_on(team, invalid("the place for the team is NULL"));
   return counted(team, [&] {
     return hand_out_team(team->context, part, [&] { return team->team->split(color, key, team_options(own)); });
@@ -245,9 +259,20 @@ torii_status torii_team_survivors(torii_team* team, const torii_team_options* op
   if (team == nullptr) return invalid("team is NULL");
   torii_status status = TORII_OK;
   torii_team_options own;
-  if (const Status refusal = team->team->check_caller(); refusal != Status::ok) return to_c(refusal);
-  if (!read_struct(options, own, "torii_team_options", status)) return status;
-  return hand_out_team(team->context, survivors, [&] { return team->team->survivors(team_options(own)); });
+  if (const Status busy = team->team->check_caller(); busy != Status::ok) return to_c(busy);
+  std::optional<torii::Error> refusal;
+  if (!read_struct(options, own, "torii_team_options", status)) refusal.emplace(Status{status}, torii::last_error());
+  if (survivors == nullptr) refusal.emplace(Status::invalid_argument, "the place for the team is NULL");
+  if (survivors != nullptr) *survivors = nullptr;
+  return guarded_in(team->context, [&] {
+    // What this rank lacks is told to the others, which wait for it.
+    std::unique_ptr<torii_team> handle(new (std::nothrow) torii_team{team->context});
+    if (handle == nullptr) refusal.emplace(Status::no_resource, "out of memory");
+    auto made = team->team->survivors(team_options(own), refusal ? &*refusal : nullptr);
+    handle->team = std::move(made);
+    *survivors = handle.release();
+    ++team->context->teams;
+  });
 }
 
 torii_status torii_team_destroy(torii_team* team) {

@@ -27,6 +27,21 @@ bool has_rank(const torii_context* context, int rank) {
   return context != nullptr && is_from_0_to(rank, context->context.ranks() - 1);
 }
 
+/// Writes at most `capacity` of the members that `ask` gives, and returns their number; -1 if it cannot.
+template <typename Ask>
+int list_members(const torii_team* team, int* members, int capacity, const Ask& ask) {
+  if (team == nullptr) return -1;
+  int count = -1;
+  (void)torii::c::answered([&] {
+    const std::vector<int> list = ask();
+    count = static_cast<int>(list.size());
+    for (int i = 0; members != nullptr && i < std::min(count, capacity); ++i) {
+      members[i] = list[static_cast<std::size_t>(i)];
+    }
+  });
+  return count;
+}
+
 }  // namespace
 
 extern "C" {
@@ -101,16 +116,11 @@ torii_status torii_team_health(const torii_team* team) {
 }
 
 int torii_team_lost(const torii_team* team, int* members, int capacity) {
-  if (team == nullptr || team->context->context.is_forked_child()) return -1;
-  int count = -1;
-  (void)torii::c::answered([&] {
-    const std::vector<int> lost = team->team->health().lost_members();
-    count = static_cast<int>(lost.size());
-    for (int i = 0; members != nullptr && i < std::min(count, capacity); ++i) {
-      members[i] = lost[static_cast<std::size_t>(i)];
-    }
-  });
-  return count;
+  return list_members(team, members, capacity, [&] { return team->team->health().lost_members(); });
+}
+
+int torii_team_absent(const torii_team* team, int* members, int capacity) {
+  return list_members(team, members, capacity, [&] { return team->team->health().absent().list(); });
 }
 
 }  // extern "C"

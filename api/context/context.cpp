@@ -66,13 +66,16 @@ void Context::open(Bootstrap& bootstrap, const TransportOpener& open, const Cont
   if (memory_of != nullptr) {
     memory_ = memory_of->memory_;
   } else {
-    auto regions = std::make_unique<Regions>(*made);
-    memory_ = std::make_shared<const OwnMemory>(OwnMemory{std::move(made), std::move(regions)});
+    auto late_writers = std::make_unique<LateWriters>(*made);
+    auto regions = std::make_unique<Regions>(*made, *late_writers);
+    memory_ =
+        std::make_shared<const OwnMemory>(OwnMemory{std::move(made), std::move(late_writers), std::move(regions)});
   }
   shared_memory::Arena& arena = *memory_->arena;
   peers_ = std::make_unique<shared_memory::NodePeers>(bootstrap, *nodes_, arena, settings_.timeout_s);
   transport_ = open(bootstrap, settings_, *nodes_, arena, *peers_);
   staging_ = std::make_unique<StagingPool>(arena);
+  left_out_ = std::vector<std::atomic<bool>>(static_cast<std::size_t>(bootstrap.ranks()));
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
   fork_mark_.reset(make_fork_mark());
   if (settings_.helpers != 0) {
@@ -105,6 +108,7 @@ Context::~Context() {
   try {
     const std::vector<std::uint64_t> at_rest_soon = staging_->close();
     staging_.reset();
+    memory_->late_writers->forget(*transport_);
     transport_.reset();
     for (const std::uint64_t offset : at_rest_soon) memory_->arena->free(offset);
   } catch (const std::exception&) {
@@ -129,7 +133,13 @@ const std::string& Context::host(int rank) const { return nodes_->host(rank); }
 
 bool Context::several_nodes() const noexcept { return nodes_->count() > 1; }
 
+Regions& Context::regions() {
+  if (memory_->late_writers->may_write()) staging_->free_retired();  // with teams that a left-out rank has left
+  return *memory_->regions;
+}
+
 void* Context::allocate(std::size_t bytes) {
+  regions().end_hold();
   return memory_->arena->base() + staging_->take(bytes, shared_memory::Backing::reserved);
 }
 
@@ -138,7 +148,12 @@ void Context::free(void* address) {
   if (!arena.contains(address, 1)) {
     throw Error(Status::not_registered, "the address was not given by torii_allocate of this context");
   }
-  arena.free(static_cast<std::size_t>(static_cast<std::byte*>(address) - arena.base()));
+  const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(address) - arena.base());
+  if (memory_->late_writers->may_reach(offset)) {
+    staging_->set_aside(offset, *memory_->late_writers);
+  } else {
+    arena.free(offset);
+  }
 }
 
 const std::string& Context::digest_text() {
@@ -178,13 +193,30 @@ std::vector<std::uint64_t> Context::engine_bytes() const {
   return bytes;
 }
 
-void Context::attach(const AttachedTeam* team) {
+void Context::leave_out(const std::vector<int>& ranks) noexcept {
+  for (const int rank : ranks) {
+    left_out_[static_cast<std::size_t>(rank)].store(true, std::memory_order_relaxed);
+    std::shared_ptr<const void> writer;
+    const bool may_write = nodes_->is_own(rank);
+    if (may_write) {
+      memory_->regions->hold();
+      writer = memory_->late_writers->add(*transport_, rank);
+      if (!staging_->hold(rank, writer)) memory_->late_writers->keep(rank);
+    }
+    const std::lock_guard lock(mutex_);
+    for (AttachedTeam* const team : teams_) {
+      if (!team->lose(rank, writer)) memory_->late_writers->keep(rank);
+    }
+  }
+}
+
+void Context::attach(AttachedTeam* team) {
   const std::lock_guard lock(mutex_);
   background_.reserve(teams_.size() + 1);
   teams_.push_back(team);
 }
 
-void Context::detach(const AttachedTeam* team) {
+void Context::detach(AttachedTeam* team) {
   const std::lock_guard lock(mutex_);
   std::erase(teams_, team);
   for (std::size_t engine = 0; engine < engine_bytes_.size(); ++engine) {

@@ -69,7 +69,7 @@ class Context {
   /// like TuneTable::parse().
   std::shared_ptr<const TuneTable> team_table(const std::string& text);
   /// Memory that the caller registered.
-  Regions& regions() noexcept { return *memory_->regions; }
+  Regions& regions();
   /// The offset in this rank's arena if all of [address, address + bytes) is in the arena or was adopted.
   std::optional<std::int64_t> reachable(const void* address, std::size_t bytes) const noexcept;
 
@@ -88,10 +88,17 @@ class Context {
   /// True in a child forked from the process that made this context; the child must not call the library.
   bool is_forked_child() const noexcept { return *static_cast<const volatile char*>(fork_mark_.get()) == 0; }
 
+  /// Ranks that a team of survivors has left out although they may live: they count as lost in all teams of this
+  /// context, which fail now if they are members. Any thread.
+  void leave_out(const std::vector<int>& ranks) noexcept;
+  bool has_left_out(int rank) const noexcept {
+    return left_out_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed);
+  }
+
   /// Bytes put by each engine for all teams, including those that are gone. From any thread.
   std::vector<std::uint64_t> engine_bytes() const;
-  void attach(const AttachedTeam* team);
-  void detach(const AttachedTeam* team);
+  void attach(AttachedTeam* team);
+  void detach(AttachedTeam* team);
   /// Teams with operations in flight.
   Background& background() noexcept { return background_; }
   /// Rung when an operation ends that a caller started.
@@ -117,7 +124,8 @@ class Context {
   std::unique_ptr<char, ForkMarkEnd> fork_mark_;  ///< a page that is wiped in a forked child
   std::atomic<std::uint64_t> strangers_reported_ = 0;
   mutable std::mutex mutex_;
-  std::vector<const AttachedTeam*> teams_;
+  std::vector<AttachedTeam*> teams_;
+  std::vector<std::atomic<bool>> left_out_;  ///< by rank
   std::vector<std::uint64_t> engine_bytes_;  ///< by engine: bytes put for teams that are gone
   struct TeamTable {
     std::string text;

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "api/context/late_writers.hpp"
 #include "api/context/regions.hpp"
 #include "transports/shared_memory/arena.hpp"
 
@@ -12,6 +13,7 @@ namespace torii {
 /// Contexts of one process may share it: what was allocated or registered with one of them is there for all.
 struct OwnMemory {
   std::unique_ptr<shared_memory::Arena> arena;
+  std::unique_ptr<LateWriters> late_writers;
   std::unique_ptr<Regions> regions;
 };
 

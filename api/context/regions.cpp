@@ -5,14 +5,15 @@
 #include <string>
 #include <utility>
 
+#include "api/context/late_writers.hpp"
 #include "runtime/base/status.hpp"
 #include "transports/shared_memory/adoption.hpp"
 #include "transports/shared_memory/arena.hpp"
 
 namespace torii {
 
-Regions::Regions(shared_memory::Arena& arena)
-    : arena_(arena), adoption_(std::make_unique<shared_memory::Adoption>(arena)) {}
+Regions::Regions(shared_memory::Arena& arena, LateWriters& late_writers)
+    : arena_(arena), late_writers_(late_writers), adoption_(std::make_unique<shared_memory::Adoption>(arena)) {}
 
 Regions::~Regions() = default;
 
@@ -30,6 +31,7 @@ Region* Regions::add(const void* address, std::size_t bytes, bool adopt) {
   const std::lock_guard lock(mutex_);
   const auto at = regions_.emplace(handle, std::move(made)).first;
   if (!adopted) return handle;
+  end_hold();
   try {
     adoption_->adopt(address, bytes);
   } catch (...) {
@@ -47,7 +49,20 @@ void Regions::remove(Region* handle) {
   }
   const Region region = *at->second;
   regions_.erase(at);
-  if (region.adopted) adoption_->give_back(region.address, region.bytes);
+  if (!region.adopted) return;
+  end_hold();
+  adoption_->give_back(region.address, region.bytes);
+}
+
+void Regions::hold() noexcept {
+  adoption_->hold();
+  is_held_ = true;
+}
+
+void Regions::end_hold() noexcept {
+  if (!is_held_ || late_writers_.may_write()) return;
+  is_held_ = false;
+  adoption_->end_hold();
 }
 
 std::optional<std::int64_t> Regions::find(const void* address, std::size_t bytes) const noexcept {

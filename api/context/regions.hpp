@@ -2,6 +2,7 @@
 // Memory that the caller registered with a context.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -15,6 +16,7 @@ namespace shared_memory {
 class Adoption;
 class Arena;
 }  // namespace shared_memory
+class LateWriters;
 
 /// One registration; a pointer to it is the caller's handle.
 struct Region {
@@ -26,8 +28,8 @@ struct Region {
 /// Thread-safe; find() never waits for a lock.
 class Regions {
  public:
-  /// `arena` must outlive this object.
-  explicit Regions(shared_memory::Arena& arena);
+  /// The arguments must outlive this object.
+  Regions(shared_memory::Arena& arena, LateWriters& late_writers);
   /// Adopted memory becomes private again and keeps its contents.
   ~Regions();
 
@@ -40,10 +42,16 @@ class Regions {
 
   /// The offset in this rank's arena if all of [address, address + bytes) was adopted in one piece.
   std::optional<std::int64_t> find(const void* address, std::size_t bytes) const noexcept;
+  /// What is adopted now is known to a rank that is left out: LateWriters.
+  void hold() noexcept;
+  /// Uses the arena again that such a rank could know, if it cannot write there any more.
+  void end_hold() noexcept;
 
  private:
   shared_memory::Arena& arena_;
+  LateWriters& late_writers_;
   std::unique_ptr<shared_memory::Adoption> adoption_;
+  std::atomic<bool> is_held_ = false;
   std::mutex mutex_;
   std::map<const Region*, std::unique_ptr<Region>> regions_;
 };

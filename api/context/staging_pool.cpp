@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "runtime/base/page.hpp"
@@ -15,6 +16,20 @@ namespace {
 constexpr std::size_t kSparesMax = 8;
 /// Memory in which a team has written more than this is not cached.
 constexpr std::size_t kTouchedMost = std::size_t{256} << 10;
+
+/// A caller's memory that a left-out rank may still write to.
+class SetAside final : public RetiredMemory {
+ public:
+  SetAside(std::size_t offset, std::size_t bytes, LateWriters& writers)
+      : RetiredMemory(offset, bytes), writers_(writers) {}
+  Rest rest() noexcept override { return writers_.may_reach(offset()) ? Rest::none : Rest::safe; }
+  bool is_left_to_engines() const noexcept override { return false; }
+  void forget() noexcept override {}
+  std::optional<std::size_t> touched_bytes() const noexcept override { return {}; }
+
+ private:
+  LateWriters& writers_;
+};
 
 }  // namespace
 
@@ -71,6 +86,33 @@ void StagingPool::retire(std::unique_ptr<RetiredMemory> memory) {
     retired_.push_back(std::move(memory));
   }
   free_retired();
+}
+
+void StagingPool::set_aside(std::size_t offset, LateWriters& writers) {
+  const std::size_t bytes = arena_.bytes_at(offset);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto is_it = [=](const auto& memory) { return memory->offset() == offset; };
+    if (std::ranges::any_of(retired_, is_it)) {
+      throw Error(Status::invalid_argument,
+                  "the allocation at offset " + std::to_string(offset) + " of the arena was freed before");
+    }
+    retired_.push_back(std::make_unique<SetAside>(offset, bytes, writers));
+  }
+  // Its pages, though not those that it shares with others, go back to the machine.
+  const std::size_t first = (offset + kPageBytes - 1) / kPageBytes * kPageBytes;
+  const std::size_t end = (offset + bytes) / kPageBytes * kPageBytes;
+  if (first < end) arena_.release(first, end - first);
+  free_retired();
+}
+
+bool StagingPool::hold(int context_rank, const std::shared_ptr<const void>& writer) noexcept {
+  const std::lock_guard lock(mutex_);
+  bool all_hold = true;
+  for (const std::unique_ptr<RetiredMemory>& memory : retired_) {
+    all_hold = memory->hold(context_rank, writer) && all_hold;
+  }
+  return all_hold;
 }
 
 std::uint64_t StagingPool::take(std::size_t bytes, shared_memory::Backing backing) {

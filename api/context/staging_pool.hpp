@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "api/context/late_writers.hpp"
 #include "transports/shared_memory/arena.hpp"
 
 namespace torii {
@@ -28,6 +29,10 @@ class RetiredMemory {
 
   std::uint64_t offset() const noexcept { return offset_; }
   std::size_t bytes() const noexcept { return bytes_; }
+  /// As of AttachedTeam::lose().
+  virtual bool hold(int context_rank, const std::shared_ptr<const void>& writer) noexcept {
+    return (void)context_rank, (void)writer, true;
+  }
   virtual Rest rest() noexcept = 0;
   /// Whether nobody writes there once this rank's engines are closed.
   virtual bool is_left_to_engines() const noexcept = 0;
@@ -59,17 +64,24 @@ class StagingPool {
   void reserve(std::uint64_t offset, std::size_t bytes);
   /// The most memory of one team. If a fabric pins the arena, the arena is small and several teams must share it.
   std::size_t bytes_max() const noexcept;
+  /// An allocation whose owner gives it back is freed when no rank may write there any more. Throws
+  /// Error{invalid_argument} if nothing was allocated at `offset`.
+  void set_aside(std::size_t offset, LateWriters& writers);
+  /// All memory of gone teams that shares it with the rank holds `writer`.
+  bool hold(int context_rank, const std::shared_ptr<const void>& writer) noexcept;
   /// Frees or caches a gone team's memory as soon as no rank writes there.
   void retire(std::unique_ptr<RetiredMemory> memory);
   /// Arena memory for any purpose. If the arena is full, frees the cached memory first. Throws Error{no_resource}.
   std::uint64_t take(std::size_t bytes, shared_memory::Backing backing);
+
+  /// Frees what no rank writes to any more.
+  void free_retired();
 
  private:
   struct Spare {
     std::uint64_t offset;
     std::size_t bytes;
   };
-  void free_retired();
   void free_spares() noexcept;
   void keep_or_free(const RetiredMemory& memory);
 

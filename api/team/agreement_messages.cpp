@@ -145,7 +145,7 @@ void AgreementMessages::leave(std::uint64_t completed, std::uint64_t word) noexc
 
 bool AgreementMessages::is_alarmed() const noexcept { return load_word(box_.own().alarm) != 0; }
 
-void AgreementMessages::propose(Status status, int member, const std::string& text) noexcept {
+void AgreementMessages::propose(Status status, int member, const std::string& text, const MemberSet& absent) noexcept {
   // A member's proposal may have come while this rank was not in a call.
   constexpr int kLooks = 16;
   for (int look = 0; look < kLooks; ++look) (void)box_.transport().progress();
@@ -153,13 +153,12 @@ void AgreementMessages::propose(Status status, int member, const std::string& te
   Letters::Proposal& source = box_.own().outbox.proposal;
   source.status = static_cast<std::int32_t>(status);
   source.rank = member;
+  source.absent = absent;
   std::strncpy(source.text, text.c_str(), kFailureTextBytes - 1);
   const std::size_t bytes = offsetof(Letters::Proposal, text) - offsetof(Letters::Proposal, status) +
                             std::min(text.size() + 1, kFailureTextBytes);
-  box_.put_copies({.offset = offsetof(Letters, proposal),
-                   .signal = Letters::kIsThere,
-                   .payload = &source.status,
-                   .bytes = std::max(bytes, kInlineBytes + 1)});
+  box_.put_copies(
+      {.offset = offsetof(Letters, proposal), .signal = Letters::kIsThere, .payload = &source.status, .bytes = bytes});
   for (int engine = 0; engine < box_.engines(); ++engine) {
     box_.put({.engine = engine, .is_alarm = true, .signal = Letters::kIsThere});
   }

@@ -60,7 +60,9 @@ class AgreementMessages {
   /// The word that is not 0 once is_alarmed().
   const std::uint64_t& alarm() const noexcept { return box_.own().alarm; }
   /// Tells all members why the team failed, unless a member has done so before.
-  void propose(Status status, int member, const std::string& text) noexcept;
+  void propose(Status status, int member, const std::string& text, const MemberSet& absent = {}) noexcept;
+  /// How long members that say nothing are waited for, when others tell why they leave.
+  std::int64_t grace_ns() const noexcept { return grace_ns_; }
   /// The one cause: waits until no living member can propose another one, or for a moment, and takes that of the lowest
   /// member. nullptr when an alarm came, and no cause within a second.
   const Letters::Proposal* settle() noexcept;

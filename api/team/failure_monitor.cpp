@@ -41,6 +41,12 @@ CallArguments arguments_of(const Standing& standing) {
   return arguments;
 }
 
+MemberSet set_of(const std::vector<int>& members) {
+  MemberSet set = {};
+  for (const int member : members) set.add(member);
+  return set;
+}
+
 }  // namespace
 
 FailureMonitor::FailureMonitor(const Membership& members, TeamAgreement& agreement, OwnCalls& calls,
@@ -53,8 +59,8 @@ FailureMonitor::FailureMonitor(const Membership& members, TeamAgreement& agreeme
       plans_(plans) {}
 
 /// Claims the team's failure record unless another member has; between nodes proposes a cause. Returns true.
-bool FailureMonitor::claim(Status status, int member, const std::string& text) noexcept {
-  agreement_.claim(status, member, text);
+bool FailureMonitor::claim(Status status, int member, const std::string& text, const MemberSet& absent) noexcept {
+  agreement_.claim(status, member, text, absent);
   return true;
 }
 
@@ -87,11 +93,14 @@ bool FailureMonitor::finds_failure_in_start(const Waiting& waiting, int member, 
   if (finds_refused_call(calls_.sequence() - 1)) return true;  // this rank may yet refuse the call that it starts
   const std::string own = "rank " + std::to_string(members_.rank());
   if (!members_.is_alive(member)) {
-    return claim(Status::peer_lost, member, members_.text(member) + " died while " + own + " waited for it " + purpose);
+    return claim(Status::peer_lost, member,
+                 members_.text(member) + (members_.may_live(member) ? " was left out while " : " died while ") + own +
+                     " waited for it " + purpose);
   }
   return waiting.is_over() && claim(Status::timeout, member,
                                     "no progress for " + std::to_string(members_.timeout_ns() / 1'000'000) +
-                                        " ms while " + own + " waited for " + members_.text(member) + " " + purpose);
+                                        " ms while " + own + " waited for " + members_.text(member) + " " + purpose,
+                                    set_of({member}));
 }
 
 /// The rank for which an open send or receive waits, as text.
@@ -139,8 +148,9 @@ bool FailureMonitor::finds_dead_member(const Waiting& waiting, const Request& re
     if (members_.is_alive(member) || has_left_after(member, request)) continue;
     if (members_.is_distant(member) && waiting.attentive_ns() < kDoubtNs) continue;
     return claim(Status::peer_lost, member,
-                 members_.text(member) + " died during " + text_of(request) + ", noticed by rank " +
-                     std::to_string(members_.rank()) + " " + phase_text(request));
+                 members_.text(member) + (members_.may_live(member) ? " was left out before " : " died during ") +
+                     text_of(request) + ", noticed by rank " + std::to_string(members_.rank()) + " " +
+                     phase_text(request));
   }
   return false;
 }
@@ -166,7 +176,9 @@ bool FailureMonitor::claim_timeout(const Waiting& waiting, const Request& reques
   if (!absent.empty()) text += "; not come to the call: " + members_.text(absent);
   if (!stuck.empty()) text += "; in the call but not moving it: " + members_.text(stuck);
   const int named = !absent.empty() ? absent.front() : !stuck.empty() ? stuck.front() : members_.rank();
-  return claim(Status::timeout, named, text);
+  MemberSet missing = set_of(absent);
+  for (const int member : stuck) missing.add(member);
+  return claim(Status::timeout, named, text, missing);
 }
 
 /// Only the other end can be the cause, and of a receive from any rank nobody in particular.
@@ -174,7 +186,8 @@ bool FailureMonitor::claim_timeout_of_pair(const Request& request) {
   const PairCall& call = *request.pair;
   return claim(Status::timeout, call.peer >= 0 ? call.peer : members_.rank(),
                "no progress for " + std::to_string(members_.timeout_ns() / 1'000'000) + " ms in " + pair_text(call) +
-                   " on " + members_.text(members_.rank()) + " " + phase_text(request));
+                   " on " + members_.text(members_.rank()) + " " + phase_text(request),
+               call.peer >= 0 && call.peer != members_.rank() ? set_of({call.peer}) : MemberSet{});
 }
 
 void FailureMonitor::claim_transport(const Execution& execution, const Request& request) noexcept {

@@ -34,7 +34,7 @@ class FailureMonitor {
   std::string phase_text(const Request& request) const;
 
  private:
-  bool claim(Status status, int member, const std::string& text) noexcept;
+  bool claim(Status status, int member, const std::string& text, const MemberSet& absent = {}) noexcept;
   bool finds_dead_member(const Waiting& waiting, const Request& request, std::int64_t now);
   bool finds_refused_call(std::uint64_t own_sequence);
   bool claim_refused(int member, const RefusedCall& refused);

@@ -35,6 +35,16 @@ bool GoneTeam::has_departed(std::size_t member) const noexcept {
   return reinterpret_cast<const TeamControl*>(memory())->departed[member].load(std::memory_order_acquire) == kIsGone;
 }
 
+bool GoneTeam::hold(int context_rank, const std::shared_ptr<const void>& writer) noexcept {
+  if (writer == nullptr || std::ranges::find(members_, context_rank) == members_.end()) return true;
+  try {
+    writers_.push_back(writer);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 RetiredMemory::Rest GoneTeam::rest() noexcept {
   bool may_come = false;
   for (std::size_t member = 0; member < members_.size(); ++member) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -26,6 +27,9 @@ class GoneTeam final : public RetiredMemory {
   GoneTeam(Transport& transport, std::uint64_t offset, std::size_t bytes, std::vector<int> members, bool several_nodes);
   /// Puts in whose name the team has put: their sources may be in the memory.
   void add_puts(PutOwner puts) { puts_.push_back(std::move(puts)); }
+  /// Left-out members, whose writes end with those of this team.
+  void add_writers(std::vector<std::shared_ptr<const void>> writers) { writers_ = std::move(writers); }
+  bool hold(int context_rank, const std::shared_ptr<const void>& writer) noexcept override;
 
   Rest rest() noexcept override;
   bool is_left_to_engines() const noexcept override;
@@ -40,6 +44,7 @@ class GoneTeam final : public RetiredMemory {
   std::vector<int> members_;
   bool several_nodes_;
   std::vector<PutOwner> puts_;
+  std::vector<std::shared_ptr<const void>> writers_;
   std::int64_t dead_since_ns_ = 0;  ///< since when only last words of dead members are awaited; 0: not yet
 };
 

@@ -72,6 +72,7 @@ class InFlight {
   Status adopt_failure() noexcept;
   bool is_poisoned() const noexcept { return poisoned_; }
   const TeamHealth& health() const noexcept { return health_; }
+  void tell_absent(const MemberSet& members) noexcept { health_.tell_absent(members); }
 
  private:
   void tell_end(Request& request) noexcept;

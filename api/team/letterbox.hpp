@@ -19,32 +19,37 @@ namespace torii {
 /// could meet half-way, and one engine may be lost.
 struct alignas(kLineBytes) Letters {
   static constexpr std::uint64_t kIsThere = 1;  ///< the signal of a letter that has come
+  /// How often the survivors can be asked for: each round has letters of its own, so none is taken for a later one's.
+  static constexpr std::size_t kRounds = 4;
   struct alignas(kLineBytes) Offer {
-    static constexpr std::size_t kTextBytes = 232;
     std::uint64_t signal;
     std::uint64_t unused[7];
-    std::uint64_t digest;   ///< of the new team's options
-    std::uint64_t staging;  ///< offset of the new team's memory
-    std::int32_t status;    ///< why the sender can make no team; ok where it can
-    char text[kTextBytes];
+    RoundOffer offer;
   };
-  Offer offer;   ///< to the team of survivors
-  Offer made;    ///< the sender has made its object of the new team, or why it could not
-  Offer passed;  ///< the first `made` with a reason that the sender knows of; `staging` is the member that gave it
+  struct alignas(kLineBytes) Ending {
+    std::uint64_t signal;
+    std::uint64_t unused[7];
+    RoundFailure failure;  ///< its status is ok where the sender has made its object
+    std::uint64_t origin;  ///< the member that gave the reason
+  };
   struct alignas(kLineBytes) Decision {
     std::uint64_t signal;
     std::uint64_t unused[7];
-    std::uint64_t members[kTeamRanksMax / 64];
-    std::uint64_t engines;   ///< those that all members of the new team close; a set of bits as `members`
-    std::uint64_t refusing;  ///< the lowest member that can make no team, + 1; 0: all can
-    std::int32_t status;     ///< of that member's offer
-    char text[Offer::kTextBytes];
-  } decision;
+    MemberSet members;
+    std::uint64_t engines;  ///< those that all members of the new team close; a set of bits as `members`
+  };
+  struct Round {
+    Offer offer;        ///< to the team of survivors
+    Decision decision;  ///< who is a member
+    Ending made;        ///< the sender has made its object of the new team, or why it leaves the round before
+    Ending left;        ///< why the sender leaves the round after that
+  } rounds[kRounds];
   struct alignas(kLineBytes) Proposal {
     std::uint64_t signal;
     std::uint64_t unused[7];
     std::int32_t status;
     std::int32_t rank;  ///< in the team; -1: none
+    MemberSet absent;   ///< as in Cause
     char text[kFailureTextBytes];
   } proposal;
 };
@@ -64,16 +69,19 @@ struct alignas(kLineBytes) Inbox {
   /// Twice the number of times that staging was emptied, or the last word; one per engine. Where an engine's puts keep
   /// their order, whoever has seen all of them knows that nothing of the sender is under way any more.
   std::uint64_t epochs[kEnginesMax];
-  /// Set with the offer, one by each engine: what has not come shows which engine is lost.
-  std::uint64_t probes[kEnginesMax];
+  /// Set with the offer, one by each engine: what has not come shows which engine is lost. By round, as all about
+  /// survivors.
+  std::uint64_t probes[Letters::kRounds][kEnginesMax];
   // Words that all engines put alike.
   /// As Heard: the sender knows of a failure and will propose nothing from now on. Above it the splits known as made.
   std::uint64_t heard;
   static constexpr int kSplitsShift = 8;  ///< of `heard`
   std::uint64_t splits;  ///< twice the splits that the sender knows as made, and one more once it has given up the next
-  std::uint64_t missed;  ///< kIsThere, and above it the set of engines by which a probe has not come to the sender
+  /// kIsThere, and above it the set of engines by which a probe has not come to the sender.
+  std::uint64_t missed[Letters::kRounds];
   std::uint64_t installs[InstallLog::kWords];  ///< the sender's; by engine 0 alone, so that none overtakes a later one
-  std::uint64_t closed;                        ///< the sender has closed the engines of the decision
+  std::uint64_t closed[Letters::kRounds];      ///< the sender has closed the engines of the decision
+  std::uint64_t complete[Letters::kRounds];    ///< all members have made their object, as the sender knows
   Letters letters[kCopies];
   /// The runs of calls that the sender has refused. The signals may be overwritten at any time; they mean nothing.
   struct alignas(kLineBytes) {
@@ -129,13 +137,22 @@ class Letterbox {
   const MessagesMemory& own() const noexcept { return *memory_; }
   /// The part of this rank's memory into which a member puts.
   const Inbox& inbox(int sender) const noexcept { return inboxes_[sender]; }
-  /// The copy that has come of one part of a member's letters, or nullptr.
-  template <class Part>
-  const Part* arrived(int member, Part Letters::*part) const noexcept {
+  /// The copy that has come of one part of a member's letters, or nullptr. `part_of` gives the part of a copy.
+  template <class PartOf>
+  auto find(int member, const PartOf& part_of) const noexcept -> decltype(&part_of(inbox(member).letters[0])) {
     for (const Letters& copy : inbox(member).letters) {
-      if (load_word((copy.*part).signal) == Letters::kIsThere) return &(copy.*part);
+      if (load_word(part_of(copy).signal) == Letters::kIsThere) return &part_of(copy);
     }
     return nullptr;
+  }
+  template <class Part>
+  const Part* arrived(int member, Part Letters::*part) const noexcept {
+    return find(member, [=](const Letters& copy) -> const Part& { return copy.*part; });
+  }
+  /// The same for a round about survivors.
+  template <class Part>
+  const Part* arrived(int member, std::size_t round, Part Letters::Round::*part) const noexcept {
+    return find(member, [=](const Letters& copy) -> const Part& { return copy.rounds[round].*part; });
   }
 
   /// A put to every member, this one included, into this rank's inbox there.

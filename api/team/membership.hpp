@@ -37,7 +37,12 @@ class Membership {
   /// True for a member of another node.
   bool is_distant(int member) const noexcept;
   bool lives(int member) const { return member == rank_ || is_alive(member); }
-  bool is_alive(int member) const { return transport().alive(at(member).context_rank); }
+  /// False for a member that is dead, or left out of the context.
+  bool is_alive(int member) const {
+    return transport().alive(at(member).context_rank) && !context_.has_left_out(at(member).context_rank);
+  }
+  /// False for a member that is dead.
+  bool may_live(int member) const { return member == rank_ || transport().alive(at(member).context_rank); }
   /// For members of this rank's node only.
   TeamControl& control(int member) const noexcept;
   TeamControl& control() const noexcept { return *own_control_; }

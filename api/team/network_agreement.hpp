@@ -6,6 +6,7 @@
 #include "api/team/agreement_messages.hpp"
 #include "api/team/split_decision.hpp"
 #include "api/team/survivor_messages.hpp"
+#include "api/team/survivors_judge.hpp"
 #include "api/team/team_agreement.hpp"
 
 namespace torii {
@@ -17,7 +18,7 @@ class NetworkAgreement final : public TeamAgreement {
   void progress() noexcept override;
   void push_out() noexcept override;
   FailureSign failure_sign() const noexcept override;
-  void claim(Status status, int member, const std::string& text) noexcept override;
+  void claim(Status status, int member, const std::string& text, const MemberSet& absent) noexcept override;
   Cause read_cause() noexcept override;
   std::optional<Standing> told_by(int member, std::uint64_t sequence) noexcept override;
   bool has_come_to(int member, std::uint64_t sequence) noexcept override;
@@ -38,18 +39,23 @@ class NetworkAgreement final : public TeamAgreement {
   void depart(std::uint64_t) noexcept override;
   std::vector<PutOwner> take_puts() override;
   std::optional<bool> decide_split(bool agreed) noexcept override;
-  void choose_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen) override;
-  void tell_made(Status status, const std::string& text) noexcept override;
-  std::optional<MadeReport> made_by(int member) noexcept override;
-  std::int64_t pass_on_ns() const noexcept override { return torii::pass_on_ns(members_.timeout_ns()); }
+  bool learns_failure() noexcept override;
+  void choose_survivors(const RoundOffer& own, std::vector<Survivor>& chosen) override;
+  bool settle_survivors(Status status, const std::string& text, const std::vector<Survivor>& chosen) override;
 
  private:
+  class Round;
   bool pause(Waiting& waiting) const noexcept;
-  void await_offers(Waiting& waiting);
+  bool is_chosen_in_round(const RoundOffer& own, std::vector<Survivor>& chosen);
+  bool await_offers(const Round& view, Waiting& waiting);
+  bool fails(const Round& view, const MemberSet& come, const Judgement& found, bool is_over) noexcept;
   std::uint64_t known_lost_engines() const noexcept;
   std::uint64_t find_missed_engines(Waiting& waiting);
-  const Letters::Decision& await_decision(Waiting& waiting);
+  bool await_decision(const Round& view, Waiting& waiting);
   void close_engines(const Letters::Decision& decision);
+  bool await_closed(const Round& view, const Letters::Decision& decision, Waiting& waiting);
+  void leave(const RoundFailure& failure) noexcept;
+  bool end_round();
 
   const Membership& members_;
   Letterbox box_;

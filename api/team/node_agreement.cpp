@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words of TeamControl: the failure record, call records, departures, and the decision about the survivors.
+// Words of TeamControl: the failure record, call records, departures, splits, rounds of survivors.
 #include "api/team/node_agreement.hpp"
 
 #include <cstring>
@@ -14,17 +14,24 @@ constexpr std::int64_t kClaimNs = 1'000'000'000;
 
 }  // namespace
 
-NodeAgreement::NodeAgreement(const Membership& members) noexcept
-    : members_(members), own_(members.control()), first_(members.control(0)) {}
+NodeAgreement::NodeAgreement(const Membership& members)
+    : members_(members),
+      own_(members.control()),
+      first_(members.control(0)),
+      host_(members),
+      survivors_(host_,
+                 NodeRounds([&members](int member) -> SurvivorsRecord& { return members.control(member).survivors; },
+                            members.rank(), members.ranks())) {}
 
 FailureSign NodeAgreement::failure_sign() const noexcept { return FailureSign(first_.failure.state); }
 
-void NodeAgreement::claim(Status status, int member, const std::string& text) noexcept {
+void NodeAgreement::claim(Status status, int member, const std::string& text, const MemberSet& absent) noexcept {
   FailureRecord& record = first_.failure;
   std::uint32_t none = FailureRecord::kNone;
   if (!record.state.compare_exchange_strong(none, FailureRecord::kClaimed, std::memory_order_acq_rel)) return;
   record.status = static_cast<std::int32_t>(status);
   record.rank = member;
+  record.absent = absent;
   std::strncpy(record.text, text.c_str(), kFailureTextBytes - 1);
   record.state.store(FailureRecord::kPublished, std::memory_order_release);
 }
@@ -35,7 +42,7 @@ Cause NodeAgreement::read_cause() noexcept {
   while (record.state.load(std::memory_order_acquire) == FailureRecord::kClaimed && !claim.is_over()) {
   }
   if (record.state.load(std::memory_order_acquire) != FailureRecord::kPublished) return {Status::internal, kNoCause};
-  return {static_cast<Status>(record.status), record.text, record.rank};
+  return {static_cast<Status>(record.status), record.text, record.rank, record.absent};
 }
 
 std::optional<Standing> NodeAgreement::told_by(int member, std::uint64_t sequence) noexcept {
@@ -118,71 +125,30 @@ std::optional<bool> NodeAgreement::decide_split(bool agreed) noexcept {
   return true;
 }
 
-void NodeAgreement::publish_offer(const SurvivorsOffer& own) noexcept {
-  SurvivorsRecord& mine = own_.survivors;
-  mine.digest.store(own.digest, std::memory_order_relaxed);
-  if (own.status != Status::ok) std::strncpy(mine.text, own.text.c_str(), kFailureTextBytes - 1);
-  mine.status.store(static_cast<std::int32_t>(own.status), std::memory_order_relaxed);
-  mine.staging.store(own.staging + 1, std::memory_order_release);
+void NodeAgreement::throw_failed(const NodeSurvivors::Outcome& outcome) const {
+  if (outcome.kind == NodeSurvivors::Outcome::Kind::failed) throw RoundError(outcome.failure);
+  if (outcome.kind == NodeSurvivors::Outcome::Kind::left_out) throw_left_out(members_.rank());
+  throw Error(Status::no_resource,
+              "a rank is stopped in an earlier attempt of torii_team_survivors; end its "
+              "process, then call again");
 }
 
-/// The first to find that every member has published or is dead decides.
-const SurvivorsRecord& NodeAgreement::decide_survivors(Waiting& waiting) const {
-  // Views may differ by a rank that died after it published; the first decision holds for all.
-  SurvivorsRecord& record = first_.survivors;
-  std::uint32_t none = FailureRecord::kNone;
-  if (record.state.compare_exchange_strong(none, FailureRecord::kClaimed, std::memory_order_acq_rel)) {
-    for (int member = 0; member < members_.ranks(); ++member) {
-      if (members_.control(member).survivors.staging.load(std::memory_order_acquire) == 0) continue;
-      record.members[member / 64] |= std::uint64_t{1} << (member % 64);
-    }
-    record.state.store(FailureRecord::kPublished, std::memory_order_release);
-  }
-  while (record.state.load(std::memory_order_acquire) != FailureRecord::kPublished) {
-    if (waiting.is_over()) throw_undecided();
-    waiting.pause(stays_idle, nullptr);
-  }
-  return record;
-}
-
-void NodeAgreement::choose_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen) {
-  publish_offer(own);
-  const int ranks = members_.ranks();
-  Waiting waiting = members_.waiting();
-  for (int member = 0; member < ranks; ++member) {
-    while (members_.control(member).survivors.staging.load(std::memory_order_acquire) == 0) {
-      if (!waiting.pause(stays_idle, nullptr)) continue;
-      if (!members_.is_alive(member)) break;
-      if (waiting.is_over()) throw_missing(member);
-    }
-  }
-  const SurvivorsRecord& record = decide_survivors(waiting);
-  const auto is_chosen = [&](int member) { return (record.members[member / 64] >> (member % 64) & 1) != 0; };
-  for (int member = 0; member < ranks; ++member) {
-    const SurvivorsRecord& theirs = members_.control(member).survivors;
-    const std::int32_t refusal = theirs.status.load(std::memory_order_relaxed);
-    if (is_chosen(member) && refusal != 0) throw_refusal(member, refusal, theirs.text);
-  }
-  for (int member = 0; member < ranks; ++member) {
-    if (!is_chosen(member)) continue;
-    const SurvivorsRecord& theirs = members_.control(member).survivors;
-    chosen.push_back(
-        {member, theirs.staging.load(std::memory_order_acquire) - 1, theirs.digest.load(std::memory_order_relaxed)});
+void NodeAgreement::choose_survivors(const RoundOffer& own, std::vector<Survivor>& chosen) {
+  const NodeSurvivors::Outcome outcome = survivors_.choose(own);
+  if (outcome.kind != NodeSurvivors::Outcome::Kind::chosen) throw_failed(outcome);
+  for (int member = 0; member < members_.ranks(); ++member) {
+    if (outcome.members.has(member)) chosen.push_back({member, survivors_.offer_of(member).staging});
   }
 }
 
-void NodeAgreement::tell_made(Status status, const std::string& text) noexcept {
-  SurvivorsRecord& mine = own_.survivors;
-  if (status != Status::ok) std::strncpy(mine.text, text.c_str(), kFailureTextBytes - 1);
-  // Release: a rank that reads the status reads the text.
-  mine.made.store(static_cast<std::uint32_t>(status) + 1, std::memory_order_release);
-}
-
-std::optional<MadeReport> NodeAgreement::made_by(int member) noexcept {
-  const SurvivorsRecord& theirs = members_.control(member).survivors;
-  const std::uint32_t made = theirs.made.load(std::memory_order_acquire);
-  if (made == 0) return {};
-  return MadeReport{static_cast<std::int32_t>(made) - 1, theirs.text};
+bool NodeAgreement::settle_survivors(Status status, const std::string& text, const std::vector<Survivor>& chosen) {
+  MemberSet members = {};
+  for (const Survivor& one : chosen) members.add(one.member);
+  const RoundFailure refusal = refusal_of(members_.rank(), status, text.c_str());
+  const NodeSurvivors::Outcome outcome = survivors_.settle(members, status == Status::ok ? nullptr : &refusal);
+  if (outcome.kind == NodeSurvivors::Outcome::Kind::late) return false;
+  if (outcome.kind != NodeSurvivors::Outcome::Kind::made) throw_failed(outcome);
+  return true;
 }
 
 }  // namespace torii

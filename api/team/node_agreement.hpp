@@ -2,18 +2,19 @@
 // The agreement of members of one node: words in TeamControl, which every member maps.
 #pragma once
 
+#include "api/team/node_survivors.hpp"
 #include "api/team/team_agreement.hpp"
 
 namespace torii {
 
 class NodeAgreement final : public TeamAgreement {
  public:
-  explicit NodeAgreement(const Membership& members) noexcept;
+  explicit NodeAgreement(const Membership& members);
 
   void progress() noexcept override {}
   void push_out() noexcept override {}
   FailureSign failure_sign() const noexcept override;
-  void claim(Status status, int member, const std::string& text) noexcept override;
+  void claim(Status status, int member, const std::string& text, const MemberSet& absent) noexcept override;
   Cause read_cause() noexcept override;
   std::optional<Standing> told_by(int member, std::uint64_t sequence) noexcept override;
   bool has_come_to(int member, std::uint64_t sequence) noexcept override;
@@ -34,19 +35,36 @@ class NodeAgreement final : public TeamAgreement {
   void depart(std::uint64_t touched_bytes) noexcept override;
   std::vector<PutOwner> take_puts() override { return {}; }
   std::optional<bool> decide_split(bool agreed) noexcept override;
-  void choose_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen) override;
-  void tell_made(Status status, const std::string& text) noexcept override;
-  std::optional<MadeReport> made_by(int member) noexcept override;
-  std::int64_t pass_on_ns() const noexcept override { return 0; }
+  bool learns_failure() noexcept override { return failure_sign().is_set(); }
+  void choose_survivors(const RoundOffer& own, std::vector<Survivor>& chosen) override;
+  bool settle_survivors(Status status, const std::string& text, const std::vector<Survivor>& chosen) override;
 
  private:
-  void publish_offer(const SurvivorsOffer& own) noexcept;
-  const SurvivorsRecord& decide_survivors(Waiting& waiting) const;
+  /// What NodeSurvivors asks.
+  class Host final : public NodeSurvivors::Host {
+   public:
+    explicit Host(const Membership& members) : members_(members) {}
+    int rank() const override { return members_.rank(); }
+    int ranks() const override { return members_.ranks(); }
+    bool lives(int member) const override { return members_.lives(member); }
+    std::string text(const std::vector<int>& members) const override { return members_.text(members); }
+    std::int64_t timeout_ns() const override { return members_.timeout_ns(); }
+    void begin_wait() override { waiting_.emplace(members_.waiting()); }
+    bool pause() override { return waiting_->pause(stays_idle, nullptr); }
+    bool is_over() const override { return waiting_->is_over(); }
+
+   private:
+    const Membership& members_;
+    std::optional<Waiting> waiting_;
+  };
+  void throw_failed(const NodeSurvivors::Outcome& outcome) const;
 
   const Membership& members_;
   TeamControl& own_;
-  TeamControl& first_;        ///< holds the records of failure, splits and survivors
+  TeamControl& first_;        ///< holds the records of failure and splits, and the words of rounds
   std::uint32_t splits_ = 0;  ///< that all members agreed on
+  Host host_;
+  NodeSurvivors survivors_;
 };
 
 }  // namespace torii

@@ -36,6 +36,25 @@ Status Operations::submit(Request& request) noexcept {
   return status;
 }
 
+bool Operations::lose(int context_rank, const std::shared_ptr<const void>& writer) noexcept {
+  const int member = members_.member_of(context_rank);
+  if (member < 0) return true;
+  bool holds = true;
+  try {
+    if (writer != nullptr) writers_.push_back(writer);
+  } catch (const std::exception&) {
+    holds = false;
+  }
+  if (failed_.is_set()) return holds;
+  try {
+    agreement_.claim(Status::peer_lost, member, members_.text(member) + " was left out of a team of survivors");
+  } catch (const std::exception&) {
+    agreement_.claim(Status::peer_lost, member, "a rank was left out of a team of survivors");
+  }
+  agreement_.push_out();  // this rank may never be in a call of the team again
+  return holds;
+}
+
 Status Operations::cancel_all() noexcept {
   const CancellationHeld held;
   const Entry entry = waits_.enter();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "api/context/context.hpp"
 #include "api/team/arena_copies.hpp"
@@ -59,6 +60,7 @@ class Operations final : public AttachedTeam {
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }
   /// Its cause is told when a call of this rank reports it.
   const TeamHealth& health() const noexcept { return in_flight_.health(); }
+  void tell_absent(const MemberSet& members) noexcept { in_flight_.tell_absent(members); }
   /// A call cannot go on for a reason of this rank: the team fails. Returns what adopt_failure() does.
   Status give_up(Status status, const std::string& reason) noexcept;
   /// Ends all requests with the failure of the team. The first call to learn of it reports the cause, later ones
@@ -67,6 +69,9 @@ class Operations final : public AttachedTeam {
 
   std::uint64_t engine_bytes(int engine) const noexcept override { return channels_.engine_bytes(engine); }
   bool progress_in_background() noexcept override { return waits_.progress_in_background(); }
+  bool lose(int context_rank, const std::shared_ptr<const void>& writer) noexcept override;
+  /// What lose() has given, after close().
+  std::vector<std::shared_ptr<const void>> take_writers() noexcept { return std::move(writers_); }
   Channels& channels() noexcept { return channels_; }
   TeamPairs& pairs() noexcept { return pairs_; }
   /// InFlight::moves().
@@ -106,6 +111,7 @@ class Operations final : public AttachedTeam {
   InFlight in_flight_;
   CallPlan* last_call_plan_ = nullptr;
   Waits waits_;
+  std::vector<std::shared_ptr<const void>> writers_;  ///< as of lose()
 };
 
 }  // namespace torii

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers and decisions: puts them, and passes on those of others.
+// Letters of the rounds about survivors: puts them, and passes on those of others.
 #include "api/team/survivor_messages.hpp"
 
 #include <cstring>
-
-#include "runtime/base/status.hpp"
 
 namespace torii {
 namespace {
 
 constexpr int kMissedShift = 8;  ///< of Inbox::missed
-/// The part of a decision that is put.
-constexpr std::size_t kDecisionBytes = sizeof(Letters::Decision) - offsetof(Letters::Decision, members);
+
+/// Where the payload of a letter begins.
+constexpr std::size_t kPayload = kLineBytes;
 
 }  // namespace
 
@@ -24,65 +23,72 @@ void check_offer(int member, std::uint64_t staging, std::size_t bytes, std::uint
               member);
 }
 
-void SurvivorMessages::put_status(std::size_t offset, Letters::Offer& source, Status status,
-                                  const char* text) noexcept {
-  source.status = static_cast<std::int32_t>(status);
-  std::memcpy(source.text, text, strnlen(text, Letters::Offer::kTextBytes - 1));
-  box_.put_copies({.offset = offset,
-                   .signal = Letters::kIsThere,
-                   .payload = &source.digest,
-                   .bytes = sizeof(Letters::Offer) - offsetof(Letters::Offer, digest)});
+const Letters::Ending* SurvivorMessages::left_by(int member, std::size_t round) const noexcept {
+  for (Letters::Ending Letters::Round::*part : {&Letters::Round::made, &Letters::Round::left}) {
+    const Letters::Round& own = box_.own().outbox.rounds[round];
+    const Letters::Ending* const ending = member == box_.rank() ? &(own.*part) : box_.arrived(member, round, part);
+    if (ending != nullptr && ending->failure.status != 0) return ending;
+  }
+  return nullptr;
 }
 
-void SurvivorMessages::put_offer(std::uint64_t digest, std::uint64_t staging, Status status,
-                                 const std::string& text) noexcept {
-  box_.own().outbox.offer.digest = digest;
-  box_.own().outbox.offer.staging = staging;
-  put_status(offsetof(Letters, offer), box_.own().outbox.offer, status, text.c_str());
+bool SurvivorMessages::has_ended(std::size_t round) const noexcept {
+  for (int member = 0; member < box_.ranks(); ++member) {
+    if (counts(member) && left_by(member, round) != nullptr) return true;
+  }
+  return false;
+}
+
+bool SurvivorMessages::begin(const MemberSet& without) noexcept {
+  without_ = without;
+  while (next_ < Letters::kRounds && has_ended(next_)) ++next_;
+  if (next_ == Letters::kRounds) return false;
+  round_ = next_++;
+  has_decided_ = has_made_ = has_left_ = false;
+  return true;
+}
+
+template <class Part>
+void SurvivorMessages::put(std::size_t offset_in_round, const Part& part) noexcept {
+  box_.put_copies({.offset = offsetof(Letters, rounds) + round_ * sizeof(Letters::Round) + offset_in_round,
+                   .signal = Letters::kIsThere,
+                   .payload = reinterpret_cast<const std::byte*>(&part) + kPayload,
+                   .bytes = sizeof(Part) - kPayload});
+}
+
+void SurvivorMessages::put_offer(const RoundOffer& offered) noexcept {
+  own().offer.offer = offered;
+  put(offsetof(Letters::Round, offer), own().offer);
+  const std::size_t first = offsetof(Inbox, probes) + round_ * sizeof(Inbox::probes[0]);
   for (int engine = 0; engine < box_.engines(); ++engine) {
     box_.put({.engine = engine,
-              .offset = offsetof(Inbox, probes) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
+              .offset = first + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
               .signal = Letters::kIsThere});
   }
 }
 
-void SurvivorMessages::put_made(Status status, const std::string& text) noexcept {
-  put_status(offsetof(Letters, made), box_.own().outbox.made, status, text.c_str());
-}
-
-const Letters::Offer* SurvivorMessages::offer(int member) const noexcept {
-  return box_.arrived(member, &Letters::offer);
-}
-
-/// A member that gave a reason may have died before it told all members. Those that know pass it on.
-const Letters::Offer* SurvivorMessages::made(int member) noexcept {
-  const Letters::Offer* made = box_.arrived(member, &Letters::made);
-  for (int from = 0; from < box_.ranks() && made == nullptr; ++from) {
-    const Letters::Offer* const passed = box_.arrived(from, &Letters::passed);
-    if (passed != nullptr && passed->staging == static_cast<std::uint64_t>(member)) made = passed;
-  }
-  Letters::Offer& own = box_.own().outbox.passed;
-  if (made != nullptr && made->status != 0 && own.status == 0) {
-    own.staging = static_cast<std::uint64_t>(member);
-    put_status(offsetof(Letters, passed), own, static_cast<Status>(made->status), made->text);
-  }
-  return made;
+const RoundOffer* SurvivorMessages::offer(int member) const noexcept {
+  if (member == box_.rank()) return &box_.own().outbox.rounds[round_].offer.offer;
+  const Letters::Offer* const offer = arrived(member, &Letters::Round::offer);
+  return offer == nullptr ? nullptr : &offer->offer;
 }
 
 std::uint64_t SurvivorMessages::missed_from(int member) const noexcept {
   std::uint64_t engines = 0;
-  for (int engine = 0; engine < box_.engines() && offer(member); ++engine) {
-    if (load_word(box_.inbox(member).probes[engine]) != Letters::kIsThere) engines |= std::uint64_t{1} << engine;
+  for (int engine = 0; engine < box_.engines() && offer(member) != nullptr; ++engine) {
+    if (load_word(box_.inbox(member).probes[round_][engine]) != Letters::kIsThere)
+      engines |= std::uint64_t{1} << engine;
   }
   return engines;
 }
 
 void SurvivorMessages::put_missed(std::uint64_t engines) noexcept {
-  box_.put_everywhere(offsetof(Inbox, missed), engines << kMissedShift | Letters::kIsThere);
+  box_.put_everywhere(offsetof(Inbox, missed) + round_ * sizeof(std::uint64_t),
+                      engines << kMissedShift | Letters::kIsThere);
 }
 
 std::optional<std::uint64_t> SurvivorMessages::missed_by(int member) const noexcept {
-  const std::uint64_t word = load_word(box_.inbox(member).missed);
+  const std::uint64_t word = load_word(box_.inbox(member).missed[round_]);
   if (word == 0) return {};
   return word >> kMissedShift;
 }
@@ -90,20 +96,41 @@ std::optional<std::uint64_t> SurvivorMessages::missed_by(int member) const noexc
 /// Every member puts one decision: its own, or the one that it learnt of first.
 void SurvivorMessages::put_decision() noexcept {
   has_decided_ = true;
-  const Letters::Decision& source = box_.own().outbox.decision;
-  box_.put_copies({.offset = offsetof(Letters, decision),
-                   .signal = Letters::kIsThere,
-                   .payload = source.members,
-                   .bytes = kDecisionBytes});
+  put(offsetof(Letters::Round, decision), own().decision);
   box_.push_out();
+}
+
+bool SurvivorMessages::others_have_team() const noexcept {
+  for (int member = 0; member < box_.ranks(); ++member) {
+    for (const std::uint64_t& complete : box_.inbox(member).complete) {
+      if (load_word(complete) == Letters::kIsThere) return true;
+    }
+  }
+  return false;
+}
+
+bool SurvivorMessages::is_left_out() const noexcept {
+  if (others_have_team()) return true;
+  for (int member = 0; member < box_.ranks(); ++member) {
+    const Letters::Decision* const decision = arrived(member, &Letters::Round::decision);
+    if (decision != nullptr && !decision->members.has(box_.rank())) return true;
+  }
+  return false;
+}
+
+void SurvivorMessages::count_only(const MemberSet& members) noexcept {
+  for (int member = 0; member < box_.ranks(); ++member) {
+    if (!members.has(member)) without_.add(member);
+  }
 }
 
 const Letters::Decision* SurvivorMessages::decision() noexcept {
   for (int member = 0; member < box_.ranks(); ++member) {
-    const Letters::Decision* const decision = box_.arrived(member, &Letters::decision);
+    const Letters::Decision* const decision = counts(member) ? arrived(member, &Letters::Round::decision) : nullptr;
     if (decision == nullptr) continue;
     if (!has_decided_) {
-      std::memcpy(box_.own().outbox.decision.members, decision->members, kDecisionBytes);
+      own().decision.members = decision->members;
+      own().decision.engines = decision->engines;
       put_decision();
     }
     return decision;
@@ -111,30 +138,64 @@ const Letters::Decision* SurvivorMessages::decision() noexcept {
   return nullptr;
 }
 
-void SurvivorMessages::decide() noexcept {
+void SurvivorMessages::decide(const MemberSet& members) noexcept {
   if (has_decided_) return;
-  Letters::Decision& own = box_.own().outbox.decision;
+  own().decision.members = members;
   for (int member = 0; member < box_.ranks(); ++member) {
-    const Letters::Offer* const offered = offer(member);
-    if (offered == nullptr) continue;
-    if (own.refusing == 0 && offered->status != 0) {
-      own.refusing = static_cast<std::uint64_t>(member) + 1;
-      own.status = offered->status;
-      std::memcpy(own.text, offered->text, sizeof(own.text));
-    }
-    own.members[member / 64] |= std::uint64_t{1} << (member % 64);
-    own.engines |= missed_by(member).value_or(0);
+    if (members.has(member)) own().decision.engines |= missed_by(member).value_or(0);
   }
   put_decision();
 }
 
 void SurvivorMessages::put_closed() noexcept {
-  box_.put_everywhere(offsetof(Inbox, closed), Letters::kIsThere);
+  box_.put_everywhere(offsetof(Inbox, closed) + round_ * sizeof(std::uint64_t), Letters::kIsThere);
   box_.push_out();
 }
 
 bool SurvivorMessages::has_closed(int member) const noexcept {
-  return load_word(box_.inbox(member).closed) == Letters::kIsThere;
+  return load_word(box_.inbox(member).closed[round_]) == Letters::kIsThere;
+}
+
+void SurvivorMessages::put_made() noexcept {
+  has_made_ = true;
+  put(offsetof(Letters::Round, made), own().made);
+}
+
+bool SurvivorMessages::has_made(int member) const noexcept {
+  const Letters::Ending* const made = arrived(member, &Letters::Round::made);
+  return made != nullptr && made->failure.status == 0;
+}
+
+void SurvivorMessages::put_complete() noexcept {
+  box_.put_everywhere(offsetof(Inbox, complete) + round_ * sizeof(std::uint64_t), Letters::kIsThere);
+  box_.push_out();
+}
+
+bool SurvivorMessages::is_complete() const noexcept {
+  for (int member = 0; member < box_.ranks(); ++member) {
+    if (counts(member) && load_word(box_.inbox(member).complete[round_]) == Letters::kIsThere) return true;
+  }
+  return false;
+}
+
+void SurvivorMessages::leave(const RoundFailure& failure, int origin) noexcept {
+  if (has_left_) return;
+  has_left_ = true;
+  Letters::Ending& ending = has_made_ ? own().left : own().made;
+  ending.failure = failure;
+  ending.origin = static_cast<std::uint64_t>(origin);
+  put(has_made_ ? offsetof(Letters::Round, left) : offsetof(Letters::Round, made), ending);
+}
+
+bool SurvivorMessages::has_left(int member) const noexcept { return left_by(member, round_) != nullptr; }
+
+const Letters::Ending* SurvivorMessages::ending() const noexcept {
+  const Letters::Ending* lowest = nullptr;
+  for (int member = 0; member < box_.ranks(); ++member) {
+    const Letters::Ending* const ending = counts(member) ? left_by(member, round_) : nullptr;
+    if (ending != nullptr && (lowest == nullptr || ending->origin < lowest->origin)) lowest = ending;
+  }
+  return lowest;
 }
 
 }  // namespace torii

@@ -55,6 +55,7 @@ Team::~Team() {
     for (const Member& member : members_.all()) peers.push_back(member.context_rank);
     auto memory = std::make_unique<GoneTeam>(members_.transport(), members_.own().memory_offset,
                                              staging_.memory_bytes(), std::move(peers), members_.several_nodes());
+    memory->add_writers(operations_.take_writers());
     for (PutOwner& puts : agreement_->take_puts()) memory->add_puts(std::move(puts));
     // Between nodes the puts of operations may still read the memory.
     if (members_.several_nodes()) {
@@ -86,8 +87,8 @@ std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options
   return TeamFactory(context()).make_part(*this, color, key, options);
 }
 
-std::unique_ptr<Team> Team::survivors(const TeamOptions& options) {
-  return TeamFactory(context()).make_survivors(*this, options);
+std::unique_ptr<Team> Team::survivors(const TeamOptions& options, const Error* refusal) {
+  return TeamFactory(context()).make_survivors(*this, options, refusal);
 }
 
 bool Team::decide_split(bool agreed) {

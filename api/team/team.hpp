@@ -28,8 +28,9 @@ class Team final {
   std::unique_ptr<Team> split(int color, int key, const TeamOptions& options);
   /// For split(): Bootstrap::decide() over this team's members.
   bool decide_split(bool agreed);
-  /// The living members of a poisoned team. Collective over them.
-  std::unique_ptr<Team> survivors(const TeamOptions& options);
+  /// The living members of a poisoned team, but those that the options leave out. Collective over them. `refusal`: why
+  /// this rank's call makes no sense, which fails the others' calls too.
+  std::unique_ptr<Team> survivors(const TeamOptions& options, const Error* refusal);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;

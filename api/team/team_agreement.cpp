@@ -12,15 +12,8 @@ std::unique_ptr<TeamAgreement> make_team_agreement(const Membership& members) {
   return std::make_unique<NodeAgreement>(members);
 }
 
-void throw_missing(int member) {
-  throw Error(Status::timeout, "rank " + std::to_string(member) + " lives but does not make the survivors' team",
-              member);
-}
-
-void throw_undecided() { throw Error(Status::timeout, "a rank died while it chose the survivors"); }
-
-void throw_refusal(int member, std::int32_t status, const char* text) {
-  throw Error(static_cast<Status>(status), "rank " + std::to_string(member) + ": " + text, member);
+void throw_left_out(int rank) {
+  throw Error(Status::peer_lost, "the other members have lost or left out this rank, and go on without it", rank);
 }
 
 }  // namespace torii

@@ -13,6 +13,7 @@
 
 #include "api/team/membership.hpp"
 #include "api/team/refused_calls.hpp"
+#include "api/team/survivors_record.hpp"
 #include "api/team/team_control.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/put_owner.hpp"
@@ -42,28 +43,14 @@ class FailureSign {
 struct Cause {
   Status status;
   std::string text;
-  int member = -1;  ///< that it names, such as the one that is lost; -1: none
-};
-
-/// A member's offer to the others: its part of the survivors' team, or why it can make none.
-struct SurvivorsOffer {
-  std::uint64_t digest = 0;
-  std::uint64_t staging = 0;
-  Status status = Status::ok;
-  std::string text;
+  int member = -1;        ///< that it names, such as the one that is lost; -1: none
+  MemberSet absent = {};  ///< of a timeout: those that had not come to the call, or did not move it
 };
 
 /// A member of the survivors' team.
 struct Survivor {
   int member;
   std::uint64_t staging;
-  std::uint64_t digest;
-};
-
-/// A member's report about its object of the survivors' team.
-struct MadeReport {
-  std::int32_t status;  ///< 0: it has made the object
-  const char* text;     ///< the reason of another status
 };
 
 /// One per team and rank, for the team's caller. Any thread may call claim(), push_out() and FailureSign::is_set().
@@ -83,7 +70,7 @@ class TeamAgreement {
   // The failure of the team.
   virtual FailureSign failure_sign() const noexcept = 0;
   /// Records why the team failed, unless a member has recorded a cause before.
-  virtual void claim(Status status, int member, const std::string& text) noexcept = 0;
+  virtual void claim(Status status, int member, const std::string& text, const MemberSet& absent = {}) noexcept = 0;
   /// The one cause that all members report. Only after the sign was set.
   virtual Cause read_cause() noexcept = 0;
 
@@ -127,18 +114,19 @@ class TeamAgreement {
   /// The owners that still count this object's puts, after depart().
   virtual std::vector<PutOwner> take_puts() = 0;
 
-  // Parts and survivors.
+  // Splits.
   /// Whether the parts of a split are made, the same on all members: `agreed` where the split's messages told this rank
   /// so, false where the team failed before. Nothing where this rank cannot know: others may have their part.
   virtual std::optional<bool> decide_split(bool agreed) noexcept = 0;
-  /// Makes this rank's offer and appends the members of the survivors' team, the same on all survivors. Throws Error.
-  virtual void choose_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen) = 0;
-  /// This rank has made its object of the survivors' team, or says why it could not.
-  virtual void tell_made(Status status, const std::string& text) noexcept = 0;
-  /// A reason that this rank learns so is passed on to all.
-  virtual std::optional<MadeReport> made_by(int member) noexcept = 0;
-  /// How long what a dead member told others may take to come to this rank.
-  virtual std::int64_t pass_on_ns() const noexcept = 0;
+  // Survivors. All that come to a round get the team, or none of them, for one reason.
+  /// Waits, for as long as a wait may last, until this rank knows of the team's failure.
+  virtual bool learns_failure() noexcept = 0;
+  /// Comes to a round with this rank's offer, in which the staging must be free for the new team, and appends the
+  /// members of the team. A rank that comes late to a round that has failed goes on in the next one. Throws Error.
+  virtual void choose_survivors(const RoundOffer& own, std::vector<Survivor>& chosen) = 0;
+  /// Of a member that was chosen: it has made its object, or why it could not. Waits until all have made theirs. False
+  /// if the others have not waited for this rank: it has to choose again. Throws Error.
+  virtual bool settle_survivors(Status status, const std::string& text, const std::vector<Survivor>& chosen) = 0;
 
  protected:
   void set_owes_end(bool owes) noexcept { owes_end_ = owes; }
@@ -154,8 +142,7 @@ std::unique_ptr<TeamAgreement> make_team_agreement(const Membership& members);
 inline constexpr const char* kNoCause = "a rank died while it reported a failure";
 /// For waits in which nothing of this rank has to be done meanwhile.
 inline bool stays_idle(void*) { return true; }
-[[noreturn]] void throw_missing(int member);
-[[noreturn]] void throw_undecided();
-[[noreturn]] void throw_refusal(int member, std::int32_t status, const char* text);
+/// The error of a rank that the survivors have left out.
+[[noreturn]] void throw_left_out(int rank);
 
 }  // namespace torii

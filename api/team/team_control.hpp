@@ -8,11 +8,11 @@
 
 #include "api/team/install_log.hpp"
 #include "api/team/refused_calls.hpp"
+#include "api/team/survivors_record.hpp"
 #include "runtime/execution/words.hpp"
 
 namespace torii {
 
-inline constexpr int kTeamRanksMax = 1024;
 inline constexpr std::size_t kFailureTextBytes = 472;
 
 /// Claimed once, by compare-and-swap, in the first member's arena: all survivors report the same cause. The memory
@@ -22,6 +22,7 @@ struct alignas(kLineBytes) FailureRecord {
   std::atomic<std::uint32_t> state;
   std::int32_t status;
   std::int32_t rank;  ///< in the team; -1: none
+  MemberSet absent;   ///< as in Cause
   char text[kFailureTextBytes];
 };
 
@@ -71,20 +72,6 @@ constexpr std::size_t record_index(std::uint64_t sequence) noexcept {
   return is_persistent(sequence) ? kSharedRecords + (sequence >> 40) % (kCallRecords - kSharedRecords)
                                  : sequence % kSharedRecords;
 }
-
-/// How the members of a poisoned team agree who lives. Each publishes its new staging. The first member that finds
-/// every member published or dead decides, in the first member's arena.
-struct alignas(kLineBytes) SurvivorsRecord {
-  std::atomic<std::uint64_t> digest;   ///< own: of the new team's options
-  std::atomic<std::uint64_t> staging;  ///< own: offset of the new team's memory + 1, stored after digest and status
-  std::atomic<std::uint32_t> state;    ///< first member's: as FailureRecord::State
-  /// Own: why this rank can make no team, stored before `staging`; ok where it can.
-  std::atomic<std::int32_t> status;
-  /// Own: 0, then the status with which this rank has made the new team, + 1.
-  std::atomic<std::uint32_t> made;
-  std::uint64_t members[kTeamRanksMax / 64];
-  char text[kFailureTextBytes];  ///< own: the reason of the one status that is not ok, stored before it
-};
 
 /// What a member has said in TeamControl::departed; 0: nothing.
 inline constexpr std::uint8_t kHasLeft = 1;  ///< it makes no more calls

@@ -85,23 +85,37 @@ std::unique_ptr<Team> TeamFactory::form(Bootstrap& bootstrap, int ranks_reserved
   }
 }
 
+/// Nobody waits for a rank that a team of survivors has left out.
+void TeamFactory::check_not_left_out(const std::vector<int>& ranks) const {
+  for (const int rank : ranks) {
+    if (!context_.has_left_out(rank)) continue;
+    throw Error(Status::peer_lost,
+                "rank " + std::to_string(rank) +
+                    " of the context was left out of a team of survivors; name the members "
+                    "of the new team, without it",
+                rank);
+  }
+}
+
 std::unique_ptr<Team> TeamFactory::make_world(const TeamOptions& given) {
   const int ranks = context_.ranks();
   if (ranks > kTeamRanksMax) {
     throw Error(Status::unsupported,
                 std::to_string(ranks) + " ranks; a team has at most " + std::to_string(kTeamRanksMax));
   }
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  check_not_left_out(all);
   return form(context_.bootstrap(), ranks, true, [&](Bootstrap& agreed, std::uint64_t offset) {
     TeamOptions options = with_tree(given, first_set(given.topology, context_.settings().topology));
     options.rank_map = first_set(options.rank_map, context_.rank_map());
-    std::vector<int> all(static_cast<std::size_t>(ranks));
-    std::iota(all.begin(), all.end(), 0);
     return found(agreed, std::move(options), all, offset);
   });
 }
 
 std::unique_ptr<Team> TeamFactory::make_of(const TeamOptions& options, const std::vector<int>& ranks,
                                            Bootstrap& bootstrap) {
+  check_not_left_out(ranks);
   return form(bootstrap, static_cast<int>(ranks.size()), true,
               [&](Bootstrap& agreed, std::uint64_t offset) { return found(agreed, options, ranks, offset); });
 }

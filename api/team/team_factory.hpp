@@ -25,7 +25,7 @@ class TeamFactory {
   /// Team::split().
   std::unique_ptr<Team> make_part(Team& parent, int color, int key, const TeamOptions& options);
   /// Team::survivors().
-  std::unique_ptr<Team> make_survivors(Team& parent, const TeamOptions& options);
+  std::unique_ptr<Team> make_survivors(Team& parent, const TeamOptions& options, const Error* refusal);
 
  private:
   /// The parts of a new team, once all ranks have agreed on them.
@@ -34,12 +34,15 @@ class TeamFactory {
     std::vector<Member> members;        ///< none where this rank joins none
     std::optional<Error> refusal = {};  ///< why the members of this part make none, while others make theirs
   };
+  void check_not_left_out(const std::vector<int>& ranks) const;
   Founding found(Bootstrap& bootstrap, TeamOptions options, const std::vector<int>& ranks, std::uint64_t memory_offset);
   template <class Choose>
   std::unique_ptr<Team> form(Bootstrap& bootstrap, int ranks_reserved, bool joins, const Choose& choose);
   static TeamOptions part_options(const Team& parent, const TeamOptions& options, const std::vector<Member>& members);
-  void check_survivors(const Team& parent, const std::vector<Survivor>& chosen) const;
-  static void wait_until_made(Team& parent, const std::vector<Survivor>& chosen);
+  std::unique_ptr<Team> agree_on_survivors(Team& parent, const TeamOptions& options, const RoundOffer& own,
+                                           std::vector<Survivor>& chosen);
+  void leave_out_others(const Team& parent, const Team& team, std::vector<int>& left_out) noexcept;
+  std::unique_ptr<Team> make_object(Team& parent, const TeamOptions& options, const std::vector<Survivor>& chosen);
 
   Context& context_;
 };

@@ -7,8 +7,19 @@
 namespace torii {
 
 void TeamHealth::tell(Cause cause) noexcept {
+  tell_absent(cause.absent);
   cause_ = std::move(cause);
   is_told_.store(true, std::memory_order_release);
+}
+
+void TeamHealth::tell_absent(const MemberSet& members) noexcept {
+  const std::lock_guard lock(mutex_);
+  absent_ = members;
+}
+
+MemberSet TeamHealth::absent() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return absent_;
 }
 
 Cause TeamHealth::verdict() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 #include <vector>
 
 #include "api/team/membership.hpp"
@@ -18,6 +19,8 @@ class TeamHealth {
 
   /// Why the team failed. Once.
   void tell(Cause cause) noexcept;
+  /// Members that others have waited for in vain while they chose the survivors.
+  void tell_absent(const MemberSet& members) noexcept;
   /// For the team's caller; until tell() its status is ok.
   const Cause& cause() const noexcept { return cause_; }
 
@@ -26,11 +29,15 @@ class TeamHealth {
   Cause verdict() const;
   /// Members that are known to be lost, ascending.
   std::vector<int> lost_members() const;
+  /// Those that the last timeout names, in a call or among the survivors; the same on all that report it.
+  MemberSet absent() const noexcept;
 
  private:
   const Membership& members_;
   FailureSign failed_;
   Cause cause_ = {Status::ok, {}};
+  mutable std::mutex mutex_;
+  MemberSet absent_ = {};
   std::atomic<bool> is_told_ = false;  ///< cause_ no longer changes: set with release, read with acquire
 };
 

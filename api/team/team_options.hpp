@@ -21,6 +21,10 @@ struct TeamOptions {
   /// The topology follows from the caches to which members are bound, in parts of the team too; set by the team.
   bool follows_caches = false;
   int channels = 0;
+  // Of survivors: members of the old team that are left out, and whether those that stay may be the fewer.
+  const int* without = nullptr;
+  int without_count = 0;
+  bool allows_minority = false;
   // Members may differ in these.
   bool many_callers = false;
   double timeout_s = 0;

@@ -1,15 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // The team of the living members: every member publishes its new memory, one decides for all.
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "api/team/options_digest.hpp"
 #include "api/team/staging.hpp"
 #include "api/team/survivor_messages.hpp"
+#include "api/team/survivors_judge.hpp"
 #include "api/team/team_factory.hpp"
 
 namespace torii {
 namespace {
+
+/// The set of TeamOptions::without. Throws Error{invalid_argument}.
+MemberSet read_without(const Team& parent, const TeamOptions& options) {
+  if (options.without_count < 0 || (options.without == nullptr && options.without_count != 0)) {
+    invalid("without_count is " + std::to_string(options.without_count) +
+            (options.without == nullptr ? ", but without is NULL" : "; it must not be negative"));
+  }
+  MemberSet without = {};
+  for (int i = 0; i < options.without_count; ++i) {
+    const int member = options.without[i];
+    if (member < 0 || member >= parent.ranks()) {
+      invalid("without names rank " + std::to_string(member) + "; the ranks of the team are from 0 to " +
+              std::to_string(parent.ranks() - 1));
+    }
+    if (member == parent.rank()) invalid("without names rank " + std::to_string(member) + ", which makes the call");
+    without.add(member);
+  }
+  return without;
+}
+
+/// What must be equal on all survivors.
+std::string text_to_compare(Context& context, const TeamOptions& options, const MemberSet& without) {
+  std::string text = digest_text(context, options) + "without=";
+  for (const std::uint64_t word : without.words) text += std::to_string(word) + ",";
+  return text + (options.allows_minority ? "\nminority\n" : "\n");
+}
 
 /// Calls `step`; what it throws is no reason to leave before the others have been told.
 template <class Step>
@@ -27,105 +55,86 @@ void keep_trouble(Status& status, std::string& text, const Step& step) {
 
 }  // namespace
 
-std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOptions& given) {
-  if (!parent.agreement_->failure_sign().is_set()) {
+std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOptions& given, const Error* refusal) {
+  if (!parent.agreement_->learns_failure()) {
+    if (refusal != nullptr) throw Error(*refusal);
     throw Error(Status::invalid_argument, "the team is not poisoned: split it instead");
   }
   if (parent.survivors_made_) {
-    throw Error(Status::invalid_argument, "a team of the survivors has been asked for already");
+    throw Error(Status::invalid_argument, "a team of the survivors has been made already");
   }
-  parent.survivors_made_ = true;
   if (parent.operations_.health().cause().status == Status::ok) (void)parent.operations_.adopt_failure();
   Staging staging(context_);
   TeamOptions options;
-  SurvivorsOffer own;
+  RoundOffer own = {};
   std::vector<Survivor> chosen;
-  keep_trouble(own.status, own.text, [&] {
-    chosen.reserve(parent.members_.all().size());  // nothing may fail on one rank alone once it has made its offer
+  std::vector<int> left_out;
+  Status status = Status::ok;
+  std::string text;
+  keep_trouble(status, text, [&] {
+    if (refusal != nullptr) throw Error(*refusal);
+    own.without = read_without(parent, given);
+    own.allows_minority = given.allows_minority ? 1 : 0;
+    // Nothing may fail on one rank alone once it has made its offer.
+    chosen.reserve(parent.members_.all().size());
+    left_out.reserve(parent.members_.all().size());
     options = with_tree(given, given.topology);
-    own.digest = digest_of(digest_text(context_, options));
+    own.digest = digest_of(text_to_compare(context_, options, own.without));
     staging.take(parent.ranks());
     own.staging = staging.offset();
   });
-  parent.agreement_->choose_survivors(own, chosen);
-  const auto is_own = [&](const Survivor& one) { return one.member == parent.members_.rank(); };
-  if (std::ranges::none_of(chosen, is_own)) {
-    throw Error(Status::peer_lost,
-                "the other members have lost this rank, which they no longer reach, and go on without it",
-                parent.members_.rank());
+  own.status = static_cast<std::int32_t>(status);
+  std::strncpy(own.text, text.c_str(), kRoundTextBytes - 1);
+  try {
+    std::unique_ptr<Team> team = agree_on_survivors(parent, options, own, chosen);
+    staging.release();
+    leave_out_others(parent, *team, left_out);
+    return team;
+  } catch (const RoundError& error) {
+    if (error.status() == Status::timeout) parent.operations_.tell_absent(error.absent());
+    if (error.others_may_go_on()) staging.release();
+    throw;
   }
+}
+
+/// Goes through rounds until this rank is in one that ends: throws what that says, or has the team with all others.
+std::unique_ptr<Team> TeamFactory::agree_on_survivors(Team& parent, const TeamOptions& options, const RoundOffer& own,
+                                                      std::vector<Survivor>& chosen) {
   std::unique_ptr<Team> team;
-  Status status = Status::ok;
-  std::string text;
-  try {
-    check_survivors(parent, chosen);
-  } catch (const Error& error) {
-    // A member that misses the offer of a dead one finds nothing to compare, and waits for this rank.
-    parent.agreement_->tell_made(error.status(), error.what());
-    parent.agreement_->push_out();
-    throw;
+  for (bool is_made = false; !is_made;) {
+    team.reset();
+    chosen.clear();
+    parent.agreement_->choose_survivors(own, chosen);
+    Status status = Status::ok;
+    std::string text;
+    keep_trouble(status, text, [&] { team = make_object(parent, options, chosen); });
+    is_made = parent.agreement_->settle_survivors(status, text, chosen);
   }
-  keep_trouble(status, text, [&] {
-    std::vector<Member> members;
-    for (const Survivor& one : chosen) {
-      members.push_back({parent.members_.at(one.member).context_rank, one.staging});
-    }
-    const TeamOptions part = part_options(parent, options, members);
-    team.reset(new Team(context_, part, std::move(members), parent.ranks()));
-  });
-  parent.agreement_->tell_made(status, text);
-  try {
-    wait_until_made(parent, chosen);
-  } catch (const Error& error) {
-    if (error.status() == Status::timeout) staging.release();  // the others may have the team, and write there
-    throw;
-  }
-  staging.release();
   team->owns_memory_ = true;
+  parent.survivors_made_ = true;
   return team;
 }
 
-/// Every survivor compares the same words, so every survivor ends here and none puts into the memory.
-void TeamFactory::check_survivors(const Team& parent, const std::vector<Survivor>& chosen) const {
-  const std::size_t bytes = team_memory_bytes(parent.ranks(), context_);
-  for (const Survivor& one : chosen) {
-    check_offer(one.member, one.staging, bytes, parent.members_.transport().arena_bytes());
-    if (one.digest == chosen.front().digest) continue;
-    throw Error(Status::mismatch,
-                "the options of the survivors' team differ between rank " + std::to_string(chosen.front().member) +
-                    " and rank " + std::to_string(one.member) + "; they must be equal on all survivors",
-                one.member);
+/// Members that are not in the team of survivors though they may live. `left_out` has room for them.
+void TeamFactory::leave_out_others(const Team& parent, const Team& team, std::vector<int>& left_out) noexcept {
+  for (const Member& member : parent.members_.all()) {
+    const bool may_live = parent.members_.transport().alive(member.context_rank);
+    if (may_live && team.members_.member_of(member.context_rank) < 0) left_out.push_back(member.context_rank);
   }
+  context_.leave_out(left_out);
 }
 
-/// Waits until every member of the new team has said that it has made its object, or has died, which the first call
-/// says. Throws where one could not: on all, since nobody has yet put into the others' memory. A dead member may have
-/// given its reason to others, which pass it on.
-void TeamFactory::wait_until_made(Team& parent, const std::vector<Survivor>& chosen) {
-  Transport& transport = parent.members_.transport();
-  TeamAgreement& agreement = *parent.agreement_;
-  Waiting waiting = parent.members_.waiting();
-  std::int64_t death_seen_ns = -1;
+/// This rank's object of the survivors' team. Nobody puts into the others' memory before all have made theirs.
+std::unique_ptr<Team> TeamFactory::make_object(Team& parent, const TeamOptions& options,
+                                               const std::vector<Survivor>& chosen) {
+  const std::size_t bytes = team_memory_bytes(parent.ranks(), context_);
+  std::vector<Member> members;
   for (const Survivor& one : chosen) {
-    while (!agreement.made_by(one.member)) {
-      (void)transport.progress();
-      if (!waiting.pause(stays_idle, nullptr)) continue;
-      if (!parent.members_.is_alive(one.member)) {
-        if (death_seen_ns < 0) death_seen_ns = waiting.quiet_ns();
-        if (waiting.quiet_ns() - death_seen_ns > agreement.pass_on_ns()) break;
-      } else if (waiting.is_over()) {
-        throw_missing(one.member);
-      }
-    }
+    check_offer(one.member, one.staging, bytes, parent.members_.transport().arena_bytes());
+    members.push_back({parent.members_.at(one.member).context_rank, one.staging});
   }
-  const auto refusing = std::ranges::find_if(chosen, [&](const Survivor& one) {
-    const std::optional<MadeReport> made = agreement.made_by(one.member);
-    return made && made->status != 0;
-  });
-  agreement.push_out();
-  if (refusing == chosen.end()) return;
-  const MadeReport made = *agreement.made_by(refusing->member);
-  throw_refusal(refusing->member, made.status, made.text);
+  const TeamOptions part = part_options(parent, options, members);
+  return std::unique_ptr<Team>(new Team(context_, part, std::move(members), parent.ranks()));
 }
 
 }  // namespace torii

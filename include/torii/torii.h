@@ -134,6 +134,13 @@ typedef struct torii_team_options {
   /* How long a wait of the team without progress may last, above 0 and at most 1000000; 0: the setting TIMEOUT. Ranks
    * may differ; parts and survivors have options of their own. */
   double timeout_seconds;
+  /* torii_team_survivors only, equal on all survivors: ranks of the team to leave out though they may live, such as
+   * those that torii_team_absent names. */
+  const int* without;
+  int without_count;
+  /* torii_team_survivors only. Between nodes survivors that leave out living ranks must be more than half of those that
+   * may live, or half with the lowest: otherwise the others could make a team too. Not 0: they may be fewer. */
+  int allow_minority;
 } torii_team_options;
 
 /* Collective over the job, or over the members that the options name: the team of these ranks. Blocks until all have
@@ -145,7 +152,9 @@ TORII_API torii_status torii_team_create(torii_context* context, const torii_tea
 TORII_API torii_status torii_team_split(torii_team* team, int color, int key, const torii_team_options* options,
                                         torii_team** part);
 /* Collective over the living members of a poisoned team, blocking up to its deadline: a new team of the survivors, in
- * the old order. */
+ * the old order, without the ranks that `options` leaves out. All that come have the team, or none for one reason, of
+ * which a call that makes no sense is one; then it can be called again, between nodes 4 times in all. A rank that was
+ * left out is lost for all teams of the context, which fail if it is a member; it gets TORII_PEER_LOST. */
 TORII_API torii_status torii_team_survivors(torii_team* team, const torii_team_options* options,
                                             torii_team** survivors);
 /* Not collective; waits for nobody, but between nodes a moment until an abort has left. Operations that this rank has
@@ -172,6 +181,9 @@ TORII_API torii_status torii_team_health(const torii_team* team);
 /* The members that are known to be lost, ascending: writes at most `capacity` of them and returns their number; -1 if
  * team is NULL, there is no memory, or this is a forked child. From any thread. */
 TORII_API int torii_team_lost(const torii_team* team, int* members, int capacity);
+/* The members that the last TORII_TIMEOUT of this team names, in a call or in torii_team_survivors: they did not come,
+ * or did not move. The same on all ranks that got this status. Answers as torii_team_lost. */
+TORII_API int torii_team_absent(const torii_team* team, int* members, int capacity);
 /* The most messages to different ranks that one alltoall, scatter or gather of this rank has had under way at once on
  * the team: begun, and not yet arrived. Never more than torii_choice.window says. 0 before the first; -1 for NULL. */
 TORII_API int torii_most_in_flight(const torii_team* team);

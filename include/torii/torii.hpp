@@ -15,6 +15,7 @@
 #include <torii/request.hpp>
 #include <torii/send_recv.hpp>
 #include <torii/sizes.hpp>
+#include <torii/survivors.hpp>
 
 #include <cstddef>
 #include <cstdio>
@@ -33,7 +34,10 @@ class Context;
 
 /// An ordered set of ranks. One caller at a time, unless the team was made with `many_callers`; different teams may be
 /// used by different threads at once.
-class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team>, public HasLeaves<Team> {
+class Team : public SendsAndReceives<Team>,
+             public CallsOnBlockLists<Team>,
+             public HasLeaves<Team>,
+             public HasSurvivors<Team> {
  public:
   using CallsOnBlockLists<Team>::all_gather;
   using CallsOnBlockLists<Team>::alltoall;
@@ -46,13 +50,6 @@ class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team>, publ
   torii_team* handle() const noexcept { return handle_.get(); }
   /// TORII_OK, or why the team fails; torii_last_error() has the reason. From any thread.
   [[nodiscard]] torii_status health() const noexcept { return torii_team_health(handle_.get()); }
-  /// The members that are known to be lost, ascending. From any thread.
-  std::vector<int> lost() const {
-    std::vector<int> members(static_cast<std::size_t>(ranks() < 0 ? 0 : ranks()));
-    const int count = torii_team_lost(handle_.get(), members.data(), ranks());
-    members.resize(static_cast<std::size_t>(count < 0 ? 0 : count));
-    return members;
-  }
   /// The rank in the context of a member; -1 if there is no such member.
   int context_rank(int member) const noexcept { return torii_team_context_rank(handle_.get(), member); }
   explicit operator bool() const noexcept { return handle_ != nullptr; }
@@ -63,13 +60,6 @@ class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team>, publ
     check(torii_team_split(handle_.get(), color, key, options, &part));
     return Team(part, handle_.get_deleter().context);
   }
-  /// The living members of a team on which a call failed.
-  Team survivors(const torii_team_options* options = nullptr) const {
-    torii_team* part = nullptr;
-    check(torii_team_survivors(handle_.get(), options, &part));
-    return Team(part, handle_.get_deleter().context);
-  }
-
   /// Runs a call to its end; its forms are in call.hpp, and the functions below are short for them. Buffers of wrong
   /// lengths are refused with TORII_INVALID_ARGUMENT, which counts as this rank's call.
   [[nodiscard]] torii_status run(const Call& call) noexcept {
@@ -213,6 +203,7 @@ class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team>, publ
   }
 
  private:
+  friend class HasSurvivors<Team>;
   torii_status refuse(const char* what, std::size_t has, std::size_t needs) noexcept {
     char reason[160];
     (void)std::snprintf(reason, sizeof(reason), "%s has %zu elements and needs %s%zu", what, has, at_least(needs),

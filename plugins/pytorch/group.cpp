@@ -88,9 +88,9 @@ std::string Group::ill() const {
   return status == TORII_OK ? "" : std::string(torii_status_name(status)) + ": " + torii_last_error();
 }
 
-c10::intrusive_ptr<Group> Group::survivors() const {
+c10::intrusive_ptr<Group> Group::survivors(const std::vector<int>& without, bool allow_minority) const {
   team_->check_owner();
-  return c10::make_intrusive<Group>(std::make_shared<Team>(*team_, timeout_), timeout_);
+  return c10::make_intrusive<Group>(std::make_shared<Team>(*team_, timeout_, without, allow_minority), timeout_);
 }
 
 void Group::rest() {

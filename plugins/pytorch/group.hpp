@@ -66,14 +66,14 @@ class Group final : public GroupBase {
   // Beyond what PyTorch asks for.
   /// Ends every operation of the group on all ranks. From any thread.
   void abort_group(const std::string& reason);
-  /// The ranks of the group whose processes are known to have ended.
-  std::vector<int> lost() const { return team_->lost(); }
+  /// For questions.
+  const Team& team() const noexcept { return *team_; }
   /// The ranks in the group that the job began with, in the order of this one.
   std::vector<int> members() const { return team_->members(); }
   /// Empty if the group works, otherwise why not.
   std::string ill() const;
   /// A group of the living ranks, in the old order, after an operation has failed. Collective over them.
-  c10::intrusive_ptr<Group> survivors() const;
+  c10::intrusive_ptr<Group> survivors(const std::vector<int>& without, bool allow_minority) const;
   /// Ends the progress thread, before the interpreter ends. Operations that are started later have none.
   void rest();
   bool has_thread() const;

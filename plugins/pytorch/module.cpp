@@ -31,9 +31,12 @@ PYBIND11_MODULE(_torch, module) {
                                                           "A process group over a team of torii: torii.torch.")
       .def("_abort", &Group::abort_group, py::arg("reason"), no_gil)
       .def("_members", &Group::members, no_gil)
-      .def("_lost", &Group::lost, no_gil)
+      .def(
+          "_lost", [](const Group& self) { return self.team().lost(); }, no_gil)
       .def("_ill", &Group::ill, no_gil)
-      .def("_survivors", &Group::survivors, no_gil)
+      .def(
+          "_absent", [](const Group& self) { return self.team().absent(); }, no_gil)
+      .def("_survivors", &Group::survivors, py::arg("without"), py::arg("allow_minority"), no_gil)
       .def("_rest", &Group::rest, no_gil)
       .def("_has_thread", &Group::has_thread, no_gil)
       .def(

@@ -88,9 +88,12 @@ Team::Team(const c10::intrusive_ptr<c10d::Store>& store, int rank, int ranks, st
   }
 }
 
-Team::Team(const Team& failed, std::chrono::milliseconds timeout)
+Team::Team(const Team& failed, std::chrono::milliseconds timeout, const std::vector<int>& without, bool allow_minority)
     : context_(failed.context_), options_(failed.options_), owner_(getpid()) {
-  const torii_team_options made = team_options(timeout, options_);
+  torii_team_options made = team_options(timeout, options_);
+  made.without = without.data();
+  made.without_count = static_cast<int>(without.size());
+  made.allow_minority = allow_minority ? 1 : 0;
   const torii_status status = torii_team_survivors(failed.team_, &made, &team_);
   if (status != TORII_OK) {
     throw_setup(status, "torii: rank " + std::to_string(failed.rank_) + " cannot make a group of the survivors", "");
@@ -130,12 +133,16 @@ std::vector<int> Team::members() const {
   return made;
 }
 
-std::vector<int> Team::lost() const {
-  std::vector<int> members(static_cast<std::size_t>(ranks_));
-  const int count = torii_team_lost(team_, members.data(), ranks_);
+static std::vector<int> list_of(int (*ask)(const torii_team*, int*, int), const torii_team* team) {
+  std::vector<int> members(static_cast<std::size_t>(torii_team_ranks(team)));
+  const int count = ask(team, members.data(), static_cast<int>(members.size()));
   members.resize(static_cast<std::size_t>(count > 0 ? count : 0));
   return members;
 }
+
+std::vector<int> Team::lost() const { return list_of(torii_team_lost, team_); }
+
+std::vector<int> Team::absent() const { return list_of(torii_team_absent, team_); }
 
 std::exception_ptr Team::failure(torii_status status, const char* operation) const {
   const std::string text = "torii: " + what_happened(status) + " in " + operation + " on rank " +

@@ -56,8 +56,8 @@ class Team {
   /// The team of all ranks of the store. Collective.
   Team(const c10::intrusive_ptr<c10d::Store>& store, int rank, int ranks, std::chrono::milliseconds timeout,
        const GroupOptions& options);
-  /// The team of the living members of a team on which a call has failed. Collective over the living.
-  Team(const Team& failed, std::chrono::milliseconds timeout);
+  /// The team of the living members of a team on which a call has failed, but `without`. Collective over them.
+  Team(const Team& failed, std::chrono::milliseconds timeout, const std::vector<int>& without, bool allow_minority);
   ~Team();
   Team& operator=(const Team&) = delete;
 
@@ -74,6 +74,8 @@ class Team {
   std::vector<int> members() const;
   /// The members that are known to be lost.
   std::vector<int> lost() const;
+  /// The members that the last timeout names.
+  std::vector<int> absent() const;
   /// The failure of an operation with this status, whose reason is this thread's torii_last_error().
   std::exception_ptr failure(torii_status status, const char* operation) const;
 

@@ -208,10 +208,11 @@ PyObject* team_health(PyObject* self, PyObject*) {
   return Py_BuildValue("is", static_cast<int>(status), status == TORII_OK ? "" : torii_last_error());
 }
 
-PyObject* team_lost(PyObject* self, void*) {
+template <int Question(const torii_team*, int*, int)>
+PyObject* team_list(PyObject* self, void*) {
   if (!is_open(team_of(self))) return nullptr;
   std::vector<int> members(static_cast<std::size_t>(torii_team_ranks(team_of(self)->team)));
-  const int count = torii_team_lost(team_of(self)->team, members.data(), static_cast<int>(members.size()));
+  const int count = Question(team_of(self)->team, members.data(), static_cast<int>(members.size()));
   if (count < 0) return PyErr_NoMemory();
   Owned list(PyList_New(count));
   for (int i = 0; list && i < count; ++i) {
@@ -300,7 +301,11 @@ PyMethodDef team_methods[] = {
 PyGetSetDef team_questions[] = {
     {"rank", team_number<torii_team_rank>, nullptr, "This rank's number in the team, from 0.", nullptr},
     {"ranks", team_number<torii_team_ranks>, nullptr, "The number of members.", nullptr},
-    {"lost", entry<team_lost>, nullptr, "The members that are known to be lost, ascending. From any thread.", nullptr},
+    {"lost", entry<team_list<torii_team_lost>>, nullptr,
+     "The members that are known to be lost, ascending. From any thread.", nullptr},
+    {"absent", entry<team_list<torii_team_absent>>, nullptr,
+     "The members that the last Timeout of the team names: they did not come, or did not move. Equal on all ranks.",
+     nullptr},
     {"most_in_flight", team_number<torii_most_in_flight>, nullptr,
      "The most messages of one alltoall, scatter or gather that were under way at once.", nullptr},
     {"context", team_context, nullptr, "The context of the team.", nullptr},

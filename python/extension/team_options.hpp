@@ -13,6 +13,7 @@ namespace torii_python {
 struct TeamOptions {
   torii_team_options options = {};
   std::vector<int> members;
+  std::vector<int> without;
   Exchange exchange = {};
 };
 

@@ -96,9 +96,15 @@ class Team(_torii.Team):
         """Ranks of equal color (>= 0) form a team, ordered by (key, rank). Collective; None for a negative color."""
         return self._split(color, key, options)
 
-    def survivors(self, **options):
-        """The team of the living members, in the old order, after a call has failed. Collective over the living."""
-        return self._survivors(options)
+    def survivors(self, without=(), **options):
+        """The team of the living members, in the old order, after a call has failed. Collective over the living.
+
+        without  ranks of this team to leave out although they may live, equal on all survivors: `team.absent` after a
+                 Timeout. Between nodes the survivors must be the majority, or pass allow_minority=True.
+
+        All get the team, or the same error, after which it can be called again.
+        """
+        return self._survivors({"without": without, **options})
 
     def __enter__(self):
         return self

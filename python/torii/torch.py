@@ -12,6 +12,7 @@ Options           what a group may be told: pg_options=torii.torch.Options(deter
 monitored_barrier torch.distributed.monitored_barrier, which itself refuses every backend but Gloo
 abort             ends all operations of a group, on all ranks
 lost, health      which ranks are gone, and whether the group works
+absent            the ranks that the last timeout names
 survivors         a group of the living ranks, after an operation has failed
 Error             what operations raise; its classes are RuntimeErrors and those of the package torii
 
@@ -38,8 +39,8 @@ except ImportError as error:
                       "docs/pytorch.md says how to build it") from error
 
 __all__ = [
-    "Aborted", "Error", "InvalidArgument", "Mismatch", "Options", "PeerLost", "Poisoned", "Timeout", "abort", "health",
-    "lost", "monitored_barrier", "survivors"
+    "Aborted", "Error", "InvalidArgument", "Mismatch", "Options", "PeerLost", "Poisoned", "Timeout", "abort", "absent",
+    "health", "lost", "monitored_barrier", "survivors"
 ]
 
 
@@ -141,13 +142,22 @@ def lost(group=None):
     return _group_of(group)._lost()
 
 
+def absent(group=None):
+    """The ranks of the group that the last Timeout names: they did not come, or did not move. Equal on all ranks."""
+    return _group_of(group)._absent()
+
+
 def health(group=None):
     """Why the group does not work, as text; empty if it works. Waits for nobody."""
     return _group_of(group)._ill()
 
 
-def survivors(group=None):
+def survivors(group=None, without=(), allow_minority=False):
     """A group of the living ranks of one in which an operation has failed, in the old order. Collective over them.
+
+    `without` has ranks of the group to leave out although they may live, equal on all survivors: absent(group) after a
+    Timeout. Between nodes the survivors must be the majority, or set allow_minority. All get the group, or the same
+    error, after which it can be called again.
 
     It is a group for the argument `group` of all operations and of DistributedDataParallel. Global ranks remain what
     they were: the source of a broadcast is named as before. The old group can be destroyed when it is not needed.
@@ -156,7 +166,7 @@ def survivors(group=None):
     if not hasattr(_c10d, "_pg_group_ranks"):
         raise NotImplementedError("survivors() enters the new group into the tables of PyTorch 1.13; in 2.x, make a "
                                   "new group of the ranks that torii.torch.lost() does not name")
-    made = _group_of(old)._survivors()
+    made = _group_of(old)._survivors(list(without), allow_minority)
     origin = _origins.get(old)
     if origin is None:
         origin = {place: rank for rank, place in _c10d._pg_group_ranks[old].items()}

@@ -89,7 +89,7 @@ std::uint64_t Explorer::load(const void* at, std::size_t bytes, std::memory_orde
   const Outside outside;
   const std::memory_order order = sites_.order(site, Access::load, asked);
   const int word = memory_->word_at(at, bytes);
-  if (memory_->too_small()) return 0;
+  if (memory_->too_small()) stay();
   int which = 0;
   if (order == std::memory_order_seq_cst || turns_at_each_load_) {
     pending_[static_cast<std::size_t>(running_)].begins_block = true;
@@ -127,7 +127,7 @@ std::uint64_t Explorer::change(void* at, std::size_t bytes, const Change& change
   const Outside outside;
   const std::memory_order order = sites_.order(site, Access::change, asked);
   const int word = memory_->word_at(at, bytes);
-  if (memory_->too_small()) return 0;
+  if (memory_->too_small()) stay();
   if (asked == std::memory_order_seq_cst || is_shared_by_others(word, ~(1U << running_))) await(At::change, word);
   learn_writer(word, running_);
   pending_[static_cast<std::size_t>(running_)].begins_block = true;
@@ -219,6 +219,10 @@ void Explorer::fail(const std::string& text) {
   const Outside outside;
   // A copy: the text may be in the heap of the rank.
   if (failure_.empty()) failure_ = std::string(text);
+  stay();
+}
+
+void Explorer::stay() {
   while (running_ >= 0) spaces_[static_cast<std::size_t>(running_)].pause();
 }
 

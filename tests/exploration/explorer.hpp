@@ -155,6 +155,8 @@ class Explorer {
   bool is_shared_by_others(int word, unsigned mask) const;
   void learn_writer(int word, int writer);
   void await(At at, int word);
+  /// The rank that runs does not go on: the search ends, or begins anew with more room.
+  void stay();
   void note(Access access, std::memory_order order, const void* at, std::uint64_t value, const void* site,
             int which = 0, int readable = 0);
   void describe(Outcome& outcome) const;

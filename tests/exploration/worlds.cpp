@@ -12,6 +12,7 @@
 #include "tests/exploration/pair_world.hpp"
 #include "tests/exploration/plan_world.hpp"
 #include "tests/exploration/record_worlds.hpp"
+#include "tests/exploration/survivor_worlds.hpp"
 
 namespace torii::exploration {
 namespace {
@@ -258,6 +259,16 @@ std::vector<Listed> worlds(bool full) {
   std::vector<Listed> all = list.take();
   all.push_back({"call records", true, call_records});
   all.push_back({"refusal notices", true, refusal_notices});
+  const auto add = [&](std::string name, bool is_short, std::vector<Caller> callers) {
+    all.push_back({"survivors: " + std::move(name), is_short, [callers] { return survivors(callers); }});
+  };
+  all.push_back({"rounds of survivors", true, rounds_of_survivors});
+  add("two ranks", true, {{}, {}});
+  add("one is left out", true, {{.without = {1}}, {}});
+  add("one gives up at first, and is left out", true, {{.without = {1}}, {.hasty_calls = 1}});
+  add("two leave each other out", true, {{.without = {1}}, {.without = {0}}});
+  add("one refuses at first", false, {{}, {.refuses = true}});
+  add("one of three is left out", false, {{.without = {2}}, {.without = {2}}, {}});
   if (!full) std::erase_if(all, [](const Listed& one) { return !one.is_short; });
   return all;
 }

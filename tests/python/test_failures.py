@@ -39,6 +39,43 @@ def test_killed_rank():
     assert code == 0
 
 
+def rank_hangs():
+    """Rank 1 comes when the others have left it out. Before, a call that makes no sense fails the others' too."""
+    team = torii.world()
+    team.barrier()
+    if team.rank == 1:
+        time.sleep(2.5)
+        with pytest.raises(torii.Timeout):
+            team.barrier()
+        with pytest.raises(torii.PeerLost, match="left out this rank"):
+            team.survivors()
+        os.write(1, b"left out\n")
+        return
+    with pytest.raises(torii.Timeout) as caught:
+        team.barrier()
+    assert team.absent == [1] and caught.value.rank == 1
+    for without in ((1, 3), (1, -1)):
+        with pytest.raises(torii.InvalidArgument, match=f"rank 0: without names rank {without[1]}; the ranks"):
+            team.survivors(without=without if team.rank == 0 else (1,))
+    with pytest.raises(torii.Mismatch, match="differ between rank 0 and rank 2"):
+        team.survivors(without=team.absent, segment_bytes=8192 * (1 + team.rank))
+    for wrong in ({"without": "no"}, {"without": 1}, {"without": [0.5]}, {"allow_minority": numpy.ones(2)}):
+        with pytest.raises((TypeError, ValueError)):
+            team.survivors(**wrong)
+    with pytest.raises(torii.InvalidArgument, match="only torii_team_survivors"):
+        team.context.team(without=[1])
+    left = team.survivors(without=team.absent, allow_minority=True)
+    assert left.ranks == 2 and left.allreduce(numpy.ones(4)).tolist() == [2] * 4 and team.lost == [1]
+    time.sleep(2.5)  # rank 1 asks
+    os.write(1, b"survived\n")
+
+
+def test_hanging_rank():
+    code, out, errors = ranks.start("-m", "torii.run", "-n", "3", "--on-failure", "continue", __file__, "rank_hangs",
+                                    TORII_TIMEOUT="1")
+    assert out.count("survived") == 2 and out.count("left out") == 1 and code == 0, errors
+
+
 def rank_dies_and_is_replaced():
     """The new process of rank 2 gets its step and the sums from the others, whose array stays shared."""
     context = torii.Context()

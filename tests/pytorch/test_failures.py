@@ -257,6 +257,29 @@ def test_survivors_train_on():
     job(check, 3, dead={1})
 
 
+def test_survivors_leave_out_a_rank_that_hangs():
+    def check(rank):
+        dist.barrier()
+        if rank == 1:
+            time.sleep(4)
+            with pytest.raises(torii.torch.PeerLost):
+                torii.torch.survivors()
+            return
+        with pytest.raises(torii.torch.Timeout):
+            dist.barrier()
+        assert torii.torch.absent() == [1]
+        with pytest.raises(torii.torch.InvalidArgument, match="which makes the call"):
+            torii.torch.survivors(without=[2])
+        group = torii.torch.survivors(without=torii.torch.absent())
+        assert group.size() == 2 and torii.torch.lost() == [1]
+        total = torch.ones(3)
+        dist.all_reduce(total, group=group)
+        assert total.tolist() == [2, 2, 2]
+        time.sleep(4)
+
+    job(check, 3, timeout=datetime.timedelta(seconds=1.5))
+
+
 def test_monitored_barrier_leaves_the_group_whole():
     def check(rank):
         torii.torch.monitored_barrier()

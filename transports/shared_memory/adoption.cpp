@@ -126,6 +126,7 @@ void Adoption::give_back(const void* address, std::size_t bytes) {
       const Piece& piece = freed[done];
       missing += piece.range.bytes() - restore(piece, mappings);
       release(piece);
+      piece.window->left = piece.window->held;
     }
   } catch (const std::exception& error) {
     for (; done < freed.size(); ++done) freed[done].window->stranded = true;
@@ -176,14 +177,14 @@ Adoption::Window& Adoption::window_for(AddressRange range) {
   for (const auto& [first, pages] : pages_) {
     if (pages.end <= range.first || first >= range.end) continue;
     if (shared == nullptr) shared = pages.window;
-    if (shared == pages.window && shared->range.contains(range) && !shared->stranded) continue;
+    if (shared == pages.window && shared->range.contains(range) && shared->is_usable()) continue;
     throw Error(Status::no_resource, "the pages " + text(range) +
                                          " share some with other registered memory, and there is no room beside that "
                                          "in the arena; register one range that holds both, or raise TORII_ARENA");
   }
   if (shared != nullptr) return *shared;
   for (Window& window : windows_) {
-    if (window.range.contains(range) && !window.stranded && !is_kept(range, window)) return window;
+    if (window.range.contains(range) && window.is_usable() && !is_kept(range, window)) return window;
   }
   return make_window(range);
 }
@@ -210,10 +211,21 @@ Adoption::Window& Adoption::make_window(AddressRange range) {
   return window;
 }
 
-void Adoption::drop_unused_windows() {
+void Adoption::hold() noexcept {
+  const std::lock_guard lock(exchanging());
+  for (Window& window : windows_) window.held = true;
+}
+
+void Adoption::end_hold() noexcept {
+  const std::lock_guard lock(exchanging());
+  for (Window& window : windows_) window.held = window.left = false;
+  drop_unused_windows();
+}
+
+void Adoption::drop_unused_windows() noexcept {
   std::erase_if(windows_, [this](const Window& window) {
     const auto uses = [&](const auto& pages) { return pages.second.window == &window; };
-    if (window.stranded || std::any_of(pages_.begin(), pages_.end(), uses)) return false;
+    if (!window.is_usable() || std::any_of(pages_.begin(), pages_.end(), uses)) return false;
     if (is_kept(window.range, window)) return false;
     arena_.free(window.offset);
     return true;

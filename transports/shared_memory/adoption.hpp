@@ -39,6 +39,11 @@ class Adoption {
   /// as given back in any case.
   void give_back(const void* address, std::size_t bytes);
 
+  /// A rank that may be in the middle of a store into adopted pages does not count any more. From now on the places in
+  /// the arena of pages that are given back are not used again, until end_hold().
+  void hold() noexcept;
+  void end_hold() noexcept;
+
   /// The arena's offset of `address` if all of [address, address + bytes) is adopted in one piece.
   std::optional<std::int64_t> find(const void* address, std::size_t bytes) const noexcept {
     return table_.find(address, bytes);
@@ -51,6 +56,9 @@ class Adoption {
     std::size_t offset = 0;     ///< in the arena, of range.first
     bool stranded = false;      ///< has pages that could not be given back: never used again nor freed
     bool is_unwatched = false;  ///< nobody can tell when the last forked child that sees its pages ends
+    bool held = false;          ///< there was a hold() since it was made
+    bool left = false;          ///< pages were given back while it was held: not used again nor freed meanwhile
+    bool is_usable() const noexcept { return !stranded && !left; }
     std::size_t offset_of(std::uintptr_t address) const noexcept { return offset + (address - range.first); }
   };
   /// Adopted pages, from the key in pages_ to `end`.
@@ -66,7 +74,7 @@ class Adoption {
 
   Window& window_for(AddressRange range);
   Window& make_window(AddressRange range);
-  void drop_unused_windows();
+  void drop_unused_windows() noexcept;
   void check_still_there(AddressRange range, const std::vector<MappedRange>& mappings) const;
   std::vector<AddressRange> fresh_parts(AddressRange range) const;
   void exchange(const std::vector<AddressRange>& parts, Window& window);

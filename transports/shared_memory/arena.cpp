@@ -220,13 +220,28 @@ std::size_t Arena::allocate(std::size_t bytes, Backing backing) {
   return offset;
 }
 
+std::vector<std::size_t> Arena::used_offsets() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::size_t> offsets;
+  offsets.reserve(used_.size());
+  for (const auto& [offset, bytes] : used_) offsets.push_back(offset);
+  return offsets;
+}
+
+std::size_t Arena::bytes_at(std::size_t offset) const {
+  const std::lock_guard lock(mutex_);
+  return find(offset)->second;
+}
+
+Arena::Ranges::const_iterator Arena::find(std::size_t offset) const {
+  const auto found = used_.find(offset);
+  if (found != used_.end()) return found;
+  throw Error(Status::invalid_argument, "nothing was allocated at offset " + std::to_string(offset) + " of the arena");
+}
+
 void Arena::free(std::size_t offset) {
   const std::lock_guard lock(mutex_);
-  const auto found = used_.find(offset);
-  if (found == used_.end()) {
-    throw Error(Status::invalid_argument,
-                "nothing was allocated at offset " + std::to_string(offset) + " of the arena");
-  }
+  const auto found = find(offset);
   used_bytes_ -= found->second;
   give_back(used_.extract(found));
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "runtime/base/descriptor.hpp"
 
@@ -70,6 +71,10 @@ class Arena {
   std::size_t capacity_bytes() const noexcept { return is_pinned() ? pinned_bytes_ : bytes_; }
   /// Allocated bytes, after rounding.
   std::size_t used_bytes() const noexcept;
+  /// The offsets of all allocations, ascending.
+  std::vector<std::size_t> used_offsets() const;
+  /// The bytes of an allocation, after rounding. Throws Error{invalid_argument} if nothing was allocated at `offset`.
+  std::size_t bytes_at(std::size_t offset) const;
   /// True if [address, address + bytes) is in the own mapping.
   bool contains(const void* address, std::size_t bytes) const noexcept;
 
@@ -92,6 +97,7 @@ class Arena {
  private:
   std::size_t take(std::size_t bytes, std::size_t alignment);
   using Ranges = std::map<std::size_t, std::size_t>;  // offset -> bytes
+  Ranges::const_iterator find(std::size_t offset) const;
   void give_back(Ranges::node_type range) noexcept;
   static void ask_platform(std::size_t bytes);
   void populate(std::size_t offset, std::size_t bytes);

@@ -177,13 +177,23 @@ TEST(AgreementMessages, WhoHasSaidThatItProposesNothingKeepsItsWord) {
   });
 }
 
+RoundOffer offer_of(std::uint64_t digest, std::uint64_t staging) {
+  RoundOffer offer = {};
+  offer.digest = digest;
+  offer.staging = staging;
+  return offer;
+}
+MemberSet members_of(std::uint64_t bits) { return {{bits}}; }
+constexpr MemberSet kNobody = {};
+
 TEST(AgreementMessages, ADecisionThatReachedOneReachesAll) {
   play({0, 1, 2}, 7, [](Seat& seat) {
-    seat.survivors().put_offer(40 + static_cast<std::uint64_t>(seat.rank()), 4096);
+    ASSERT_TRUE(seat.survivors().begin(kNobody));
+    seat.survivors().put_offer(offer_of(40 + static_cast<std::uint64_t>(seat.rank()), 4096));
     seat.meet();
     for (int member = 0; member < 3; ++member) {
-      const auto offer = seat.survivors().offer(member);
-      ASSERT_TRUE(offer);
+      const RoundOffer* const offer = seat.survivors().offer(member);
+      ASSERT_NE(offer, nullptr);
       EXPECT_EQ(offer->digest, 40U + static_cast<std::uint64_t>(member));
       EXPECT_EQ(offer->staging, 4096U);
     }
@@ -191,8 +201,8 @@ TEST(AgreementMessages, ADecisionThatReachedOneReachesAll) {
     seat.meet();
     // Rank 0 decides for 0 and 2, reaches rank 1 only, and ends.
     if (seat.rank() == 1) {
-      Letters::Decision& decision = seat.inbox(0).letters[2].decision;
-      decision.members[0] = 5;
+      Letters::Decision& decision = seat.inbox(0).letters[2].rounds[0].decision;
+      decision.members = members_of(5);
       decision.engines = 2;
       decision.signal = 1;
       ASSERT_NE(seat.survivors().decision(), nullptr);
@@ -201,36 +211,24 @@ TEST(AgreementMessages, ADecisionThatReachedOneReachesAll) {
     if (seat.rank() == 0) return;
     const Letters::Decision* const decision = seat.survivors().decision();
     ASSERT_NE(decision, nullptr);
-    EXPECT_EQ(decision->members[0], 5U);
+    EXPECT_EQ(decision->members.words[0], 5U);
     EXPECT_EQ(decision->engines, 2U);
-    seat.survivors().decide();  // too late: the other decision stands
-    EXPECT_EQ(seat.survivors().decision()->members[0], 5U);
-  });
-}
-
-TEST(AgreementMessages, TheDecisionHoldsAllWhoseOffersCame) {
-  play({0, 1, 1}, 8, [](Seat& seat) {
-    if (seat.rank() != 1) seat.survivors().put_offer(1, 64);
-    seat.meet();
-    if (seat.rank() == 0) seat.survivors().decide();
-    seat.meet();
-    const Letters::Decision* const decision = seat.survivors().decision();
-    ASSERT_NE(decision, nullptr);
-    EXPECT_EQ(decision->members[0], 5U);
-    EXPECT_EQ(decision->engines, 0U);
-    seat.meet();
+    EXPECT_EQ(seat.survivors().is_left_out(), seat.rank() == 1);
+    seat.survivors().decide(members_of(7));  // too late: the other decision stands
+    EXPECT_EQ(seat.survivors().decision()->members.words[0], 5U);
   });
 }
 
 TEST(AgreementMessages, WhatAnyMemberHasMissedIsInTheDecision) {
   play({0, 1, 2}, 9, [](Seat& seat) {
     SurvivorMessages& messages = seat.survivors();
-    EXPECT_EQ(messages.missed_from(0), 0U) << "nothing is missed of who has made no offer";
+    ASSERT_TRUE(messages.begin(kNobody));
+    EXPECT_EQ(messages.missed_from(seat.rank() == 0 ? 1 : 0), 0U) << "nothing is missed of who has made no offer";
     EXPECT_FALSE(messages.missed_by(0));
     seat.meet();
-    messages.put_offer(1, 64);
+    messages.put_offer(offer_of(1, 64));
     seat.meet();
-    if (seat.rank() == 2) seat.inbox(0).probes[1] = 0;
+    if (seat.rank() == 2) seat.inbox(0).probes[0][1] = 0;
     std::uint64_t missed = 0;
     for (int member = 0; member < 3; ++member) missed |= messages.missed_from(member);
     EXPECT_EQ(missed, seat.rank() == 2 ? 2U : 0U);
@@ -238,11 +236,11 @@ TEST(AgreementMessages, WhatAnyMemberHasMissedIsInTheDecision) {
     seat.meet();
     EXPECT_EQ(messages.missed_by(2), 2U);
     EXPECT_EQ(messages.missed_by(1), 0U);
-    if (seat.rank() == 0) messages.decide();
+    if (seat.rank() == 0) messages.decide(members_of(7));
     seat.meet();
     ASSERT_NE(messages.decision(), nullptr);
     EXPECT_EQ(messages.decision()->engines, 2U);
-    EXPECT_EQ(messages.decision()->members[0], 7U);
+    EXPECT_EQ(messages.decision()->members.words[0], 7U);
     EXPECT_FALSE(messages.has_closed(1));
     seat.meet();
     if (seat.rank() == 1) messages.put_closed();
@@ -253,49 +251,103 @@ TEST(AgreementMessages, WhatAnyMemberHasMissedIsInTheDecision) {
   });
 }
 
-/// Rank 0 offers a refusal to rank 1 only, and ends.
-TEST(AgreementMessages, TheDecisionHoldsTheRefusal) {
-  play({0, 1, 2}, 11, [](Seat& seat) {
-    const bool refuses = seat.rank() == 0;
-    seat.survivors().put_offer(1, 64, refuses ? Status::unsupported : Status::ok, refuses ? "no such thing" : "");
+RoundFailure failure_of(Status status, const char* text) {
+  RoundFailure failure = {};
+  failure.status = static_cast<std::int32_t>(status);
+  std::strcpy(failure.text, text);
+  return failure;
+}
+
+/// Rank 0 tells rank 1 only why it leaves, and ends. Rank 2, which has made its object, learns it from rank 1.
+TEST(AgreementMessages, AReasonThatReachedOneReachesAll) {
+  play({0, 1, 2}, 12, [](Seat& seat) {
+    SurvivorMessages& messages = seat.survivors();
+    ASSERT_TRUE(messages.begin(kNobody));
     seat.meet();
-    if (seat.rank() == 2) {
-      for (Letters& copy : seat.inbox(0).letters) copy.offer = {};
+    if (seat.rank() == 1) {
+      Letters::Ending& made = seat.inbox(0).letters[1].rounds[0].made;
+      made.failure = failure_of(Status::no_resource, "out of memory");
+      made.signal = Letters::kIsThere;
+      ASSERT_NE(messages.ending(), nullptr);
+      messages.leave(messages.ending()->failure, static_cast<int>(messages.ending()->origin));
     }
-    if (seat.rank() == 1) seat.survivors().decide();
+    if (seat.rank() == 2) messages.put_made();
     seat.meet();
-    const Letters::Decision* const decision = seat.survivors().decision();
-    ASSERT_NE(decision, nullptr);
-    EXPECT_EQ(decision->refusing, 1U);
-    EXPECT_EQ(decision->status, static_cast<std::int32_t>(Status::unsupported));
-    EXPECT_STREQ(decision->text, "no such thing");
+    if (seat.rank() == 0) return;
+    ASSERT_NE(messages.ending(), nullptr);
+    EXPECT_EQ(messages.ending()->failure.status, static_cast<std::int32_t>(Status::no_resource));
+    EXPECT_STREQ(messages.ending()->failure.text, "out of memory");
+    EXPECT_EQ(messages.ending()->origin, 0U);
+    EXPECT_TRUE(messages.has_made(2));
+    EXPECT_FALSE(messages.has_made(1));
+    EXPECT_TRUE(messages.has_left(1));
+    EXPECT_FALSE(messages.has_left(2));
+  });
+}
+
+/// Two members leave at once: all report the reason of the lower one, also one that has passed on the other's.
+TEST(AgreementMessages, OfTwoReasonsTheLowestMembersIsThatOfAll) {
+  play({0, 1, 2, 3}, 13, [](Seat& seat) {
+    SurvivorMessages& messages = seat.survivors();
+    ASSERT_TRUE(messages.begin(kNobody));
+    seat.meet();
+    messages.put_offer(offer_of(1, 64));
+    if (seat.rank() == 1) messages.leave(failure_of(Status::timeout, "of 1"), 1);
+    if (seat.rank() == 2) messages.leave(failure_of(Status::mismatch, "of 2"), 2);
+    if (seat.rank() == 0) messages.leave(failure_of(Status::mismatch, "of 2"), 2);
+    seat.meet();
+    ASSERT_NE(messages.ending(), nullptr);
+    EXPECT_STREQ(messages.ending()->failure.text, "of 1");
     seat.meet();
   });
 }
 
-/// Rank 0 tells rank 1 only that it could not make its object, and ends.
-TEST(AgreementMessages, AReasonThatReachedOneReachesAll) {
-  play({0, 1, 2}, 12, [](Seat& seat) {
-    if (seat.rank() == 1) {
-      Letters::Offer& made = seat.inbox(0).letters[1].made;
-      made.status = static_cast<std::int32_t>(Status::no_resource);
-      std::strcpy(made.text, "out of memory");
-      made.signal = Letters::kIsThere;
-    } else {
-      if (seat.rank() == 2) seat.survivors().put_made(Status::ok, "");
+TEST(AgreementMessages, ARoundThatHasEndedIsPassedOverAndThereAreFour) {
+  play({0, 1, 2}, 14, [](Seat& seat) {
+    SurvivorMessages& messages = seat.survivors();
+    if (seat.rank() != 2) {
+      ASSERT_TRUE(messages.begin(kNobody));
     }
-    EXPECT_TRUE(seat.rank() == 1 || seat.survivors().made(0) == nullptr);
     seat.meet();
-    EXPECT_TRUE(seat.rank() != 1 || seat.survivors().made(0) != nullptr);
+    if (seat.rank() != 2) {
+      messages.put_offer(offer_of(1, 64));
+      messages.leave(failure_of(Status::timeout, "rank 2 has not come"), seat.rank());
+    }
     seat.meet();
-    if (seat.rank() == 0) return;
-    const Letters::Offer* const made = seat.survivors().made(0);
-    ASSERT_NE(made, nullptr);
-    EXPECT_EQ(made->status, static_cast<std::int32_t>(Status::no_resource));
-    EXPECT_STREQ(made->text, "out of memory");
-    const Letters::Offer* const other = seat.survivors().made(3 - seat.rank());
-    EXPECT_EQ(other != nullptr, seat.rank() == 1);
-    EXPECT_EQ(other == nullptr ? 0 : other->status, 0);
+    ASSERT_TRUE(messages.begin(kNobody));
+    messages.put_offer(offer_of(2, 128));
+    seat.meet();
+    for (int member = 0; member < 3; ++member) {
+      ASSERT_NE(messages.offer(member), nullptr);
+      EXPECT_EQ(messages.offer(member)->digest, 2U) << "all are in the second round";
+    }
+    EXPECT_EQ(messages.ending(), nullptr);
+    // What members that are left out say is no end of a round.
+    seat.meet();
+    if (seat.rank() == 2) messages.leave(failure_of(Status::mismatch, "alone"), 2);
+    seat.meet();
+    messages.count_only(members_of(3));
+    EXPECT_EQ(messages.ending(), nullptr);
+    seat.meet();
+    ASSERT_TRUE(messages.begin(kNobody));
+    ASSERT_TRUE(messages.begin(kNobody));
+    EXPECT_FALSE(messages.begin(kNobody));
+    seat.meet();
+  });
+}
+
+TEST(AgreementMessages, OneThatHasAllObjectsSaysSo) {
+  play({0, 1}, 15, [](Seat& seat) {
+    SurvivorMessages& messages = seat.survivors();
+    ASSERT_TRUE(messages.begin(kNobody));
+    EXPECT_FALSE(messages.is_complete());
+    seat.meet();
+    if (seat.rank() == 0) messages.put_complete();
+    seat.meet();
+    EXPECT_TRUE(messages.is_complete());
+    ASSERT_TRUE(messages.begin(kNobody));
+    EXPECT_FALSE(messages.is_complete());
+    seat.meet();
   });
 }
 
@@ -323,9 +375,10 @@ TEST(AgreementMessages, LettersComeByMoreThanOneEngine) {
     seat.meet();
     EXPECT_TRUE(seat.messages().is_alarmed());
     EXPECT_EQ(text_of(seat.messages().settle()), std::to_string(static_cast<int>(Status::timeout)) + " a cable is cut");
-    seat.survivors().put_offer(3, 64);
+    ASSERT_TRUE(seat.survivors().begin(kNobody));
+    seat.survivors().put_offer(offer_of(3, 64));
     seat.meet();
-    ASSERT_TRUE(seat.survivors().offer(1 - seat.rank()));
+    ASSERT_NE(seat.survivors().offer(1 - seat.rank()), nullptr);
     EXPECT_EQ(seat.survivors().missed_from(1 - seat.rank()), 1U);
     for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
       seat.messages().tell(standing_of(seat.rank(), sequence));

@@ -348,6 +348,9 @@ History draw_history(std::uint64_t seed) {
   draw_steps(history, kPartsMost, draw);
   const int faults = draw.one_in(4) ? 0 : 1 + std::min(draw.below(4), draw.below(4));
   for (int i = 0; i < faults; ++i) history.faults.push_back(draw_fault(history.job, draw));
+  if (draw.one_in(6)) history.asking.refuses = draw.below(history.ranks());
+  if (draw.one_in(8)) history.asking.differs = draw.below(history.ranks());
+  history.asking.repeats = draw.one_in(2);
   return history;
 }
 

@@ -108,12 +108,20 @@ struct Job {
   bool several_nodes() const noexcept;
 };
 
+/// How ranks ask for survivors, when a team has failed. -1: no rank does so.
+struct Asking {
+  int refuses = -1;      ///< its first call on each team makes no sense
+  int differs = -1;      ///< its first call on each team leaves out a rank that the others do not
+  bool repeats = false;  ///< after a timeout they ask again, without those that have not come
+};
+
 struct History {
   std::uint64_t seed = 0;
   Job job;
   std::size_t teams = 1;
   std::vector<Step> steps;
   std::vector<Fault> faults;
+  Asking asking;
 
   int ranks() const noexcept { return job.ranks; }
   fibers::Time deadline() const noexcept { return static_cast<fibers::Time>(job.timeout_s * fibers::kSecond); }

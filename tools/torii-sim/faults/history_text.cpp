@@ -102,6 +102,14 @@ std::string text_of(const History& history) {
     if (history.steps[i].is_left_out) continue;
     text += "  step " + std::to_string(i) + ": " + step_text(history.steps[i]) + "\n";
   }
+  const Asking& asking = history.asking;
+  if (asking.refuses >= 0) {
+    text += "  rank " + std::to_string(asking.refuses) + " makes a wrong call before it asks for survivors\n";
+  }
+  if (asking.differs >= 0) {
+    text += "  rank " + std::to_string(asking.differs) + " first asks for survivors without a rank that others keep\n";
+  }
+  if (asking.repeats) text += "  after a timeout ranks ask for survivors without those that have not come\n";
   for (const Fault& fault : history.faults) text += "  fault: " + fault_text(fault) + "\n";
   return text;
 }

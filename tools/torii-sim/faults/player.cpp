@@ -23,9 +23,7 @@ std::string Player::where(std::size_t step, std::size_t team) const {
   return " (step " + std::to_string(step) + ", team " + std::to_string(team) + ")";
 }
 
-/// No wait without progress is longer than the deadline; some calls consist of several waits.
-template <class Body>
-torii_status Player::timed(Phase phase, const std::string& name, const Body& body) {
+torii_status Player::timed(Phase phase, const std::string& name, const std::function<torii_status()>& body) {
   constexpr int kWaitsMost = 4;
   stage_.enter(rank_, phase);
   const fibers::Time begun = stage_.fibers.now();
@@ -262,7 +260,8 @@ void Player::judge(Call& call, torii_status status) {
 void Player::judge_failure(std::size_t team, torii_status status, const std::string& at) {
   const std::string cause = cause_of(status);
   ++stage_.failed_calls;
-  if (!stage_.is_timeout_right(team, rank_, status) && !history_.may_fail(team, rank_)) {
+  const bool may_fail = history_.may_fail(team, rank_) || stage_.has_left_out;
+  if (!stage_.is_timeout_right(team, rank_, status) && !may_fail) {
     stage_.fail(rank_, "failed without a fault: " + cause + at);
   }
   if (status != TORII_POISONED) compare_causes(team, cause, at);
@@ -301,54 +300,6 @@ void Player::end_team(std::size_t team) {
     ++stage_.left[team];
   }
   destroy(teams_[team]);
-}
-
-/// Until a team of survivors works: each further death costs one more.
-void Player::go_on_with_survivors(std::size_t team) {
-  std::vector<torii_team*> made;
-  for (std::size_t attempt = 0; attempt <= history_.faults.size(); ++attempt) {
-    if (!try_survivors(made.empty() ? teams_[team] : made.back(), team, made)) break;
-    // Nobody may write any more to the vectors of calls that have failed.
-    for (Call& call : calls_) {
-      if (call.team == team && call.has_ended && !call.vectors.is_sealed()) call.vectors.seal();
-    }
-    const std::int64_t one = 1;
-    std::int64_t sum = 0;
-    torii_team* const next = made.back();
-    const torii_status called = timed(Phase::calling_survivors, "call survivors",
-                                      [&] { return torii_allreduce(next, &one, &sum, 1, TORII_I64, TORII_SUM); });
-    if (called == TORII_OK && sum != torii_team_ranks(next)) stage_.fail(rank_, "wrong sum over the survivors");
-    if (called == TORII_OK) {
-      ++stage_.left[team];
-      break;
-    }
-    if (!history_.may_fail(team, rank_)) stage_.fail(rank_, "survivors failed without a fault: " + cause_of(called));
-  }
-  while (!made.empty()) {
-    destroy(made.back());
-    made.pop_back();
-  }
-}
-
-bool Player::try_survivors(torii_team* failed, std::size_t team, std::vector<torii_team*>& made) {
-  // A member whose last call succeeded knows of no failure, and does not come. Who waits for it is waited for in other
-  // teams meanwhile.
-  const auto note_leavers = [&] { stage_.waits_in_vain = stage_.waits_in_vain || stage_.left[team] != 0; };
-  torii_team* next = nullptr;
-  note_leavers();
-  const torii_status status =
-      timed(Phase::choosing_survivors, "survivors", [&] { return torii_team_survivors(failed, nullptr, &next); });
-  if (status == TORII_OK) {
-    ++stage_.survivors;
-    made.push_back(next);
-    return true;
-  }
-  note_leavers();
-  const bool lacks_memory = status == TORII_NO_RESOURCE && stage_.has_refused_memory();
-  if (!lacks_memory && !history_.may_time_out() && !stage_.waits_in_vain) {
-    stage_.fail(rank_, "no team of survivors: " + cause_of(status) + where(history_.steps.size(), team));
-  }
-  return false;
 }
 
 }  // namespace torii::faults

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +49,8 @@ class Player {
   torii_status meet(std::size_t team);
   void go_on_with_survivors(std::size_t team);
   bool try_survivors(torii_team* failed, std::size_t team, std::vector<torii_team*>& made);
+  torii_status ask_for_survivors(torii_team* failed, int attempt, std::vector<int>& without, torii_team*& next);
+  void note_made(std::size_t team, std::size_t depth, const torii_team* made, int parent_ranks);
   Call& make(std::size_t index, const CallSpec& spec, Memory where);
   bool is_served(torii_team* team, const Words& words) const;
   void judge(Call& call, torii_status status);
@@ -56,9 +59,9 @@ class Player {
   void check_sealed();
   void destroy(torii_team* team);
   std::string where(std::size_t step, std::size_t team) const;
-  /// Calls the library, in time. `name` is what a reader of the history calls it.
-  template <class Body>
-  torii_status timed(Phase phase, const std::string& name, const Body& body);
+  /// Calls the library, in time: no wait without progress is longer than the deadline, and some calls consist of
+  /// several waits. `name` is what a reader of the history calls it.
+  torii_status timed(Phase phase, const std::string& name, const std::function<torii_status()>& body);
 
   Stage& stage_;
   const History& history_;

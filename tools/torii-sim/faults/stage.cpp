@@ -71,4 +71,20 @@ void Stage::check_parts() {
   }
 }
 
+void Stage::check_survivors() {
+  const auto deaths = std::ranges::count(history.faults, FaultKind::dies, &Fault::kind);
+  if (history.job.several_nodes() && (deaths > 1 || history.may_time_out())) return;
+  for (const SurvivorTeam& made : survivor_teams) {
+    for (const int member : made.members) {
+      const auto has_it = [&](const SurvivorTeam& other) {
+        return other.rank == member && other.team == made.team && other.depth == made.depth &&
+               other.members == made.members;
+      };
+      if (fibers.is_dead(member) || std::ranges::any_of(survivor_teams, has_it)) continue;
+      failures.push_back("rank " + std::to_string(made.rank) + " has a team of survivors with rank " +
+                         std::to_string(member) + ", which has none");
+    }
+  }
+}
+
 }  // namespace torii::faults

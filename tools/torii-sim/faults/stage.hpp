@@ -49,8 +49,16 @@ struct Stage {
   std::uint64_t refused_calls = 0;     ///< that the forced algorithm cannot run
   std::uint64_t survivors = 0;         ///< teams of survivors that were made
   std::vector<std::size_t> left = {};  ///< by team: members that have left it, or its survivors, in peace
-  bool waits_in_vain = false;          ///< a rank has waited for a member that had left in peace
-  bool has_abandoned = false;          ///< a redistribution has failed: its memory stays until the context ends
+  struct SurvivorTeam {
+    std::size_t team;   ///< of which it was made
+    std::size_t depth;  ///< how many were made of it before
+    int rank;           ///< that has it
+    std::vector<int> members;
+  };
+  std::vector<SurvivorTeam> survivor_teams = {};
+  bool has_left_out = false;   ///< survivors have left out a rank that lives: all its teams fail
+  bool waits_in_vain = false;  ///< a rank has waited for a member that had left in peace
+  bool has_abandoned = false;  ///< a redistribution has failed: its memory stays until the context ends
   std::vector<RankState> ranks = {};
   Absences absences;
 
@@ -64,6 +72,8 @@ struct Stage {
   bool has_refused_memory() const;
   /// All that live have a part, or none has.
   void check_parts();
+  /// All members of a team of survivors that live have it.
+  void check_survivors();
 };
 
 /// The rank visits the team (Absences) while this lives.

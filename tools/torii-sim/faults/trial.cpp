@@ -63,7 +63,8 @@ void wait_for_all(Stage& stage, int rank, Progress progress) {
 /// True if all that the ranks took must be free when they have closed it. Memory into which a rank that has died or was
 /// lost might still write never is.
 bool must_be_empty(const Stage& stage) {
-  return !stage.has_abandoned && !stage.history.may_time_out() && !stage.history.has({FaultKind::dies});
+  return !stage.has_abandoned && !stage.has_left_out && !stage.history.may_time_out() &&
+         !stage.history.has({FaultKind::dies});
 }
 
 /// The program of one rank.
@@ -149,6 +150,7 @@ Verdict play(const History& history, const fibers::Fibers::Note& note, Chronicle
   switch (fibers.run(kTurnsMost)) {
     case fibers::End::all_ended:
       stage.check_parts();
+      stage.check_survivors();
       break;
     case fibers::End::stuck:
       stage.failures.push_back("ranks wait for each other for ever");

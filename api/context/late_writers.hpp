@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that were left out and may still store into this rank's memory.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/execution/transport.hpp"
+#include "transports/shared_memory/arena.hpp"
+
+namespace torii {
+
+/// A rank of this node that a team of survivors has left out may have been stopped in the middle of a store into a
+/// vector of this rank, and go on at any time. So blocks of the arena that it could know are not used again, although
+/// their owner gives them back, until that rank is dead, or it and this rank have left all teams that they share.
+/// Contexts may share it with the arena. Thread-safe.
+class LateWriters {
+ public:
+  /// The arena must outlive this.
+  explicit LateWriters(const shared_memory::Arena& arena) : arena_(arena) {}
+  LateWriters(const LateWriters&) = delete;
+  LateWriters& operator=(const LateWriters&) = delete;
+
+  /// The rank is left out now. It may write for as long as it lives and somebody holds what this returns: the teams
+  /// that it shares with this rank. nullptr without memory: then it may write for as long as it lives.
+  std::shared_ptr<const void> add(Transport& transport, int rank) noexcept;
+  /// A team that shares its memory with the rank could not hold what add() returned.
+  void keep(int rank) noexcept;
+  /// The transport goes: nobody finds out any more when its ranks are dead.
+  void forget(const Transport& transport) noexcept;
+
+  /// Whether any rank may write.
+  bool may_write() noexcept { return is_used_.load(std::memory_order_acquire) && reach(nullptr); }
+  /// Whether any rank may write to the allocation at that offset of the arena.
+  bool may_reach(std::size_t offset) noexcept { return is_used_.load(std::memory_order_acquire) && reach(&offset); }
+
+ private:
+  struct Writer {
+    Transport* transport;  ///< nullptr: gone
+    int rank;
+    std::shared_ptr<const void> kept;  ///< holds `teams` for good
+    std::weak_ptr<const void> teams;
+    std::vector<std::size_t> blocks;  ///< those that were allocated when it was left out, ascending
+  };
+  static bool is_over(const Writer& writer) noexcept;
+  bool reach(const std::size_t* offset) noexcept;
+
+  const shared_memory::Arena& arena_;
+  std::mutex mutex_;
+  std::vector<Writer> writers_;
+  std::atomic<bool> is_used_ = false;  ///< since a rank was left out first
+  bool lacks_memory_ = false;          ///< a writer is missing in the list, so all blocks are out of use
+};
+
+}  // namespace torii

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program that test_left_out starts as two ranks. Rank 1 is stopped while it stores into a vector of rank 0, which
+// leaves it out, gives the vector back, takes new memory and lets rank 1 go on: no byte may change.
+// usage: left_out_rank allocated|adopted dies|departs
+#include <unistd.h>
+#include <torii/torii.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+namespace {
+
+constexpr std::size_t kBytes = std::size_t{96} << 20;
+constexpr unsigned char kSent = 7;
+constexpr unsigned char kOwn = 9;
+
+/// Memory that peers reach in place, of one kind or the other.
+class Vector {
+ public:
+  Vector(torii::Context& context, bool adopts) {
+    if (!adopts) {
+      buffer_.emplace(context.allocate<unsigned char>(kBytes));
+      return;
+    }
+    // Always the same memory, so that only its place in the arena can change.
+    static unsigned char* const memory = static_cast<unsigned char*>(std::aligned_alloc(4096, kBytes));
+    adopted_ = memory;
+    region_.emplace(context.adopt(std::span(adopted_, kBytes)));
+  }
+  unsigned char* data() const { return adopted_ != nullptr ? adopted_ : buffer_->span().data(); }
+  std::size_t count(unsigned char value) const {
+    return static_cast<std::size_t>(std::count(data(), data() + kBytes, value));
+  }
+
+ private:
+  unsigned char* adopted_ = nullptr;
+  std::optional<torii::Buffer<unsigned char>> buffer_;
+  std::optional<torii::Region> region_;
+};
+
+torii_status broadcast(torii::Team& team, unsigned char* data) {
+  return torii_broadcast(team.handle(), data, kBytes, TORII_U8, 1);
+}
+
+/// Rank 1: sends until it is stopped in the middle, and then learns that it was left out.
+int send(torii::Context& context, torii::Team& team, bool adopts, bool departs) {
+  const Vector vector(context, adopts);
+  std::fill_n(vector.data(), kBytes, kSent);
+  torii_status status = TORII_OK;
+  while (status == TORII_OK) {
+    if ((status = team.barrier()) == TORII_OK) status = broadcast(team, vector.data());
+  }
+  try {
+    (void)team.survivors();
+  } catch (const torii::Failure& failure) {
+    std::printf("rank 1 got %s\n", torii_status_name(failure.status()));
+    std::fflush(stdout);
+  }
+  if (departs) team = torii::Team(nullptr);
+  pause();  // rank 0 ends this process
+  return 1;
+}
+
+/// Stops the process when something has come to the vector, but not all of it.
+void stop_within(const unsigned char* data, pid_t peer, const std::atomic<bool>& is_over) {
+  const auto has_come = [&](std::size_t at) { return static_cast<const volatile unsigned char*>(data)[at] == kSent; };
+  while (!has_come(kBytes / 8) && !is_over) {
+  }
+  if (!is_over) kill(peer, SIGSTOP);
+}
+
+/// Whether the arena has room for one vector more.
+bool has_room(torii::Context& context, bool adopts) {
+  static void* const other = std::aligned_alloc(4096, kBytes);
+  void* memory = nullptr;
+  torii_region* region = nullptr;
+  if (adopts) {
+    if (torii_register(context.handle(), other, kBytes, TORII_REGISTER_ADOPT, &region) != TORII_OK) return false;
+    torii::check(torii_deregister(context.handle(), region));
+    return true;
+  }
+  if (torii_allocate(context.handle(), kBytes, &memory) != TORII_OK) return false;
+  torii::check(torii_free(context.handle(), memory));
+  return true;
+}
+
+int receive(torii::Context& context, torii::Team& team, pid_t peer, bool adopts, bool departs) {
+  auto vector = std::make_unique<Vector>(context, adopts);
+  torii_status status = TORII_OK;
+  for (int round = 0; status == TORII_OK; ++round) {
+    if (round == 50) return 1;
+    std::fill_n(vector->data(), kBytes, 0);
+    std::atomic<bool> is_over = false;
+    torii::check(team.barrier());
+    std::thread watcher([&] { stop_within(vector->data(), peer, is_over); });
+    status = broadcast(team, vector->data());
+    is_over = true;
+    watcher.join();
+    if (status == TORII_OK) kill(peer, SIGCONT);
+  }
+  std::printf("rank 0 got %s when %d%% had come\n", torii_status_name(status),
+              static_cast<int>(vector->count(kSent) / (kBytes / 100)));
+  team = team.survivors({1});
+  vector.reset();
+  vector = std::make_unique<Vector>(context, adopts);
+  std::fill_n(vector->data(), kBytes, kOwn);
+  kill(peer, SIGCONT);
+  usleep(400'000);
+  const std::size_t changed = kBytes - vector->count(kOwn);
+  std::printf("%zu bytes have changed\n", changed);
+  if (!departs) {
+    std::printf("the memory is %s\n", has_room(context, adopts) ? "used again" : "set aside");
+    kill(peer, SIGKILL);
+  }
+  bool is_there = false;
+  for (int look = 0; look < 250 && !is_there; ++look) {
+    usleep(20'000);
+    is_there = has_room(context, adopts);
+  }
+  std::printf("the memory is %s\n", is_there ? "there again" : "lost");
+  std::fflush(stdout);
+  kill(peer, SIGKILL);
+  return changed == 0 && team.barrier() == TORII_OK ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const bool adopts = argv[1] == std::string("adopted");
+  const bool departs = argv[2] == std::string("departs");
+  try {
+    torii::Context context;
+    torii::Team whole = context.team();
+    std::int64_t own = getpid();
+    std::vector<std::int64_t> pids(2);
+    torii::check(torii_all_gather(whole.handle(), &own, pids.data(), 1, TORII_I64));
+    torii_team_options options = {};
+    options.size = sizeof(options);
+    options.algorithm = "binomial";  // the sender stores into the receiver's vector
+    torii::Team team = whole.split(0, 0, &options);
+    whole = torii::Team(nullptr);
+    return team.rank() == 1 ? send(context, team, adopts, departs)
+                            : receive(context, team, static_cast<pid_t>(pids[1]), adopts, departs);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "left_out_rank: %s\n", error.what());
+    return 3;
+  }
+}
