@@ -127,16 +127,17 @@ def test_operations_raise_when_they_start():
 
 
 def test_fork_while_the_progress_thread_is_inside():
+    """No callback runs, and no tensor is dropped: CPython 3.11 may hang in a fork while a thread enters Python."""
     def check(rank):
         received = dist.irecv(torch.zeros(1), 1 - rank)
-        seen = []
         for step in range(20):
-            works = [dist.all_reduce(torch.ones(1 << 14), async_op=True) for _ in range(4)]
-            futures = [work.get_future().then(lambda done: seen.append(done.value()[0][0].item())) for work in works]
+            tensors = [torch.ones(1 << 14) for _ in range(4)]
+            works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+            futures = [work.get_future() for work in works]
             time.sleep(step * 2e-5)
             in_child(lambda: whatever_was_locked_is_refused(received))
             torch.futures.wait_all(futures)
-        assert seen == [2] * 80
+            assert all(tensor[-1].item() == 2 for tensor in tensors)
         dist.send(torch.ones(1), 1 - rank)
         received.wait()
 
@@ -145,7 +146,8 @@ def test_fork_while_the_progress_thread_is_inside():
 
 def test_children_may_have_groups_of_their_own(tmp_path):
     def check(rank):
-        dist.all_reduce(torch.ones(1), async_op=True).wait()
+        tensor = torch.ones(1)
+        dist.all_reduce(tensor, async_op=True).wait()
 
         def own():
             dist.destroy_process_group()
