@@ -2,13 +2,17 @@
 // Writers and readers of versioned data. Instrumented as the code under test is.
 #include "tests/exploration/record_worlds.hpp"
 
+#include <array>
 #include <cstring>
+#include <memory_resource>
+#include <new>
 #include <optional>
 #include <string>
 
 #include "api/team/call_records.hpp"
 #include "api/team/refused_calls.hpp"
 #include "tests/exploration/station.hpp"
+#include "transports/shared_memory/address_table.hpp"
 
 namespace torii::exploration {
 namespace {
@@ -86,8 +90,54 @@ class RefusalNoticesInOnePlace final : public TwoSides {
   }
 };
 
+/// Threads of one process: one changes the adopted pages, first in the same block and then in a larger one; the other
+/// one looks up an address that is always among them, each time elsewhere in the arena.
+class AdoptedAddresses final : public TwoSides {
+  using Table = shared_memory::AddressTable;
+  class Room final : public std::pmr::memory_resource {
+    void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+      used_ = (used_ + alignment - 1) / alignment * alignment + bytes;
+      if (used_ > room_.size()) throw std::bad_alloc();
+      return room_.data() + used_ - bytes;
+    }
+    void do_deallocate(void*, std::size_t, std::size_t) override {}
+    bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
+
+    alignas(kLineBytes) std::array<std::byte, kGroundBytes / 4> room_;
+    std::size_t used_ = 0;
+  };
+  static constexpr std::uintptr_t kAddress = 0x5000;
+  static constexpr Table::Entry kFirst[] = {{{0x4000, 0x6000}, 0x100000}};
+  static constexpr Table::Entry kSecond[] = {{{0x1000, 0x2000}, 0x200000}, {{0x5000, 0x9000}, 0x300000}};
+  static constexpr Table::Entry kThird[] = {{{0x3000, 0x7000}, 0x400000}};
+  static constexpr std::size_t kMoreThanItsRoom = 17;
+
+  static Table& table() { return *reinterpret_cast<Table*>(ground()); }
+  void set_up(Explorer& explorer) override {
+    TwoSides::set_up(explorer);
+    auto* const room = new (ground() + kGroundBytes / 2) Room;
+    std::pmr::memory_resource* const before = std::pmr::set_default_resource(room);
+    new (ground()) Table;
+    std::pmr::set_default_resource(before);
+    table().reserve(1);
+    table().set(kFirst);
+  }
+  void write() override {
+    table().set(kSecond);
+    table().reserve(kMoreThanItsRoom);
+    table().set(kThird);
+  }
+  void read() override {
+    const std::int64_t found = table().find(reinterpret_cast<const void*>(kAddress), 8).value_or(0);
+    if (found != 0x101000 && found != 0x300000 && found != 0x402000) {
+      explorer().fail("an adopted address is at " + std::to_string(found) + " of the arena");
+    }
+  }
+};
+
 }  // namespace
 
+std::unique_ptr<World> adopted_addresses() { return std::make_unique<AdoptedAddresses>(); }
 std::unique_ptr<World> call_records() { return std::make_unique<CallRecords>(); }
 std::unique_ptr<World> refusal_notices() { return std::make_unique<RefusalNoticesInOnePlace>(); }
 

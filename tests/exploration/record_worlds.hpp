@@ -9,6 +9,8 @@
 
 namespace torii::exploration {
 
+/// A thread of a rank replaces the entries of its table of adopted addresses; another one looks an address up.
+std::unique_ptr<World> adopted_addresses();
 /// A rank writes the records of two calls to one place; a peer reads them meanwhile.
 std::unique_ptr<World> call_records();
 /// A rank refuses two calls, with notices in one place.

@@ -257,6 +257,7 @@ std::vector<Listed> worlds(bool full) {
   add_exchanges(list);
   add_pairs(list);
   std::vector<Listed> all = list.take();
+  all.push_back({"adopted addresses", true, adopted_addresses});
   all.push_back({"call records", true, call_records});
   all.push_back({"refusal notices", true, refusal_notices});
   const auto add = [&](std::string name, bool is_short, std::vector<Caller> callers) {

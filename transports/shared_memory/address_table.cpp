@@ -4,25 +4,27 @@
 
 #include <algorithm>
 
+#include "runtime/base/platform.hpp"
+
 namespace torii::shared_memory {
 namespace {
 
-/// A reader of a higher real-time priority would keep the CPU from the changing thread, so it sleeps after that many
-/// looks.
+/// A reader of a higher real-time priority keeps the CPU from the changing thread even if it yields, so it sleeps after
+/// that many looks.
 constexpr int kLooks = 1000;
+constexpr std::int64_t kSleepNs = 50'000;
 
 }  // namespace
 
 void AddressTable::reserve(std::size_t entries) {
-  if (!blocks_.empty() && blocks_.back()->cells.size() >= entries) return;
-  const std::size_t before = blocks_.empty() ? 8 : blocks_.back()->cells.size();
-  blocks_.push_back(std::make_unique<Block>(std::max(entries, 2 * before)));
+  const std::size_t before = blocks_.empty() ? 0 : blocks_.front().cells.size();
+  constexpr std::size_t kFirst = 16;
+  if (before < std::max<std::size_t>(entries, 1)) blocks_.emplace_front(std::max({entries, 2 * before, kFirst}));
 }
 
 void AddressTable::set(std::span<const Entry> entries) noexcept {
   if (blocks_.empty()) return;
-  const std::lock_guard lock(changing_);
-  Block& block = *blocks_.back();
+  Block& block = blocks_.front();
   const std::uint64_t version = version_.load(std::memory_order_relaxed);
   // Release stores keep this order: a reader that sees a new value also sees the odd version, or a later one.
   version_.store(version + 1, std::memory_order_relaxed);
@@ -38,15 +40,15 @@ void AddressTable::set(std::span<const Entry> entries) noexcept {
 }
 
 std::optional<std::int64_t> AddressTable::search(std::uintptr_t address, std::size_t bytes) const noexcept {
-  for (int look = 0; look < kLooks; ++look) {
+  for (int look = 1;; ++look) {
     const std::uint64_t version = version_.load(std::memory_order_acquire);
     const Block* const block = current_.load(std::memory_order_acquire);
     if (block == nullptr) return std::nullopt;
     const auto found = search(*block, address, bytes);
     if (version % 2 == 0 && version_.load(std::memory_order_relaxed) == version) return found;
+    if (look % kLooks == 0) platform().sleep(kSleepNs);
+    platform().yield();
   }
-  const std::lock_guard lock(changing_);
-  return search(*current_.load(std::memory_order_relaxed), address, bytes);
 }
 
 std::optional<std::int64_t> AddressTable::search(const Block& block, std::uintptr_t address,

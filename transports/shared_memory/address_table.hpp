@@ -3,9 +3,10 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <mutex>
+#include <forward_list>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <vector>
@@ -38,9 +39,10 @@ class AddressTable {
     std::atomic<std::int64_t> offset;
   };
   struct Block {
-    explicit Block(std::size_t capacity) : cells(capacity) {}
+    using allocator_type = std::pmr::polymorphic_allocator<>;
+    Block(std::size_t capacity, allocator_type memory) : cells(capacity, memory) {}
     std::atomic<std::size_t> count = 0;  ///< beside the cells, so that no reader passes their end
-    std::vector<Cell> cells;
+    std::pmr::vector<Cell> cells;
   };
   std::optional<std::int64_t> search(std::uintptr_t address, std::size_t bytes) const noexcept;
   static std::optional<std::int64_t> search(const Block& block, std::uintptr_t address, std::size_t bytes) noexcept;
@@ -48,9 +50,9 @@ class AddressTable {
   std::atomic<bool> any_ = false;
   std::atomic<std::uint64_t> version_ = 0;  ///< odd while the entries change
   std::atomic<Block*> current_ = nullptr;
-  mutable std::mutex changing_;
-  /// Outgrown blocks stay: a reader may still use one. Each has twice the room of the one before.
-  std::vector<std::unique_ptr<Block>> blocks_;
+  /// The newest first. Outgrown blocks stay: a reader may still use one. Each has twice the room of the one before.
+  /// Tests put them where they see each access.
+  std::pmr::forward_list<Block> blocks_;
 };
 
 }  // namespace torii::shared_memory
