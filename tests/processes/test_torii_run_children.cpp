@@ -79,6 +79,7 @@ TEST(ToriiRunChildren, AKilledLauncherTakesWrappedRanksWithIt) {
     Process job({kLauncher, "-n", "3", "--", "sh", "-c", script});
     // The inner process, three shells, three sleeps and setsid, and the background process.
     const Pids all = descendants(job.pid(), 9);
+    ASSERT_FALSE(all.empty()) << job.wait().output;
     if (is_stopped) kill(all[0], SIGSTOP);
     job.kill(SIGKILL);
     EXPECT_EQ(job.wait().code, 128 + SIGKILL);
@@ -89,6 +90,7 @@ TEST(ToriiRunChildren, AKilledLauncherTakesWrappedRanksWithIt) {
 TEST(ToriiRunChildren, AKilledInnerProcessEndsTheJob) {
   Process job({kLauncher, "-n", "2", "--", "sleep", "77"});
   const Pids all = descendants(job.pid(), 3);
+  ASSERT_FALSE(all.empty()) << job.wait().output;
   kill(all[0], SIGKILL);
   EXPECT_EQ(job.wait().code, 128 + SIGKILL);
   EXPECT_TRUE(are_gone(all));
