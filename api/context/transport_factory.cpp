@@ -137,11 +137,13 @@ std::unique_ptr<Transport> open_transport(Bootstrap& bootstrap, const Settings& 
     ranks.nodes.push_back(nodes.node(rank));
     ranks.processes.push_back(nodes.visible_pid(rank));
   }
+  ranks.fabric_files = settings.engines;
   options.nodes = ranks.nodes;
   const std::vector<std::string>& addresses = options.source_addresses;
   auto lives = std::make_unique<LifeWatch>(bootstrap, ranks, addresses.empty() ? "" : addresses.front());
   options.lives = lives.get();
   auto between = open_fabric(bootstrap, settings, options);
+  lives->watch_the_rest();
   pin(bootstrap, *between, arena);
   return std::make_unique<mixed::Mixed>(nodes, std::move(inside), std::move(between), std::move(lives));
 }

@@ -145,7 +145,7 @@ bool FailureMonitor::finds_dead_member(const Waiting& waiting, const Request& re
   alive_checked_ns_ = now;
   members_.context().report_strangers();
   for (int member = 0; member < members_.ranks(); ++member) {
-    if (members_.is_alive(member) || has_left_after(member, request)) continue;
+    if (has_left_after(member, request) || members_.is_alive(member)) continue;
     if (members_.is_distant(member) && waiting.attentive_ns() < kDoubtNs) continue;
     return claim(Status::peer_lost, member,
                  members_.text(member) + (members_.may_live(member) ? " was left out before " : " died during ") +

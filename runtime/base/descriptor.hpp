@@ -23,6 +23,8 @@ class Descriptor {
   }
   bool open() const noexcept { return fd_ >= 0; }
   int get() const noexcept { return fd_; }
+  /// The caller closes it.
+  int release() noexcept { return std::exchange(fd_, -1); }
 
  private:
   int fd_;

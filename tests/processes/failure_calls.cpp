@@ -60,18 +60,24 @@ void deafen_busiest_stream() {
   }
 }
 
-void leave_child() {
+static std::string child_kind() {
   const char* const named = std::getenv("FAILURE_CHILD");
-  const std::string kind = named == nullptr ? "" : named;
-  // The output is a pipe that the test reads to its end.
-  if (kind == "background" && std::system("sleep 3 >/dev/null 2>&1 </dev/null &") != 0) std::abort();
-  if (kind != "fork" && kind != "exec") return;
-  if (kind == "fork" && fork() != 0) return;
+  return named == nullptr ? "" : named;
+}
+
+/// For 3 s, as this program or as another one. The output is a pipe that the test reads to its end.
+static void live_silently(bool execs) {
   const int nothing = open("/dev/null", O_RDWR);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, standard);
-  if (kind == "exec") execl("/bin/sleep", "sleep", "3", nullptr);
+  if (execs) execl("/bin/sleep", "sleep", "3", nullptr);
   sleep(3);
   _exit(0);
+}
+
+void leave_child() {
+  const std::string kind = child_kind();
+  if (kind == "background" && std::system("sleep 3 >/dev/null 2>&1 </dev/null &") != 0) std::abort();
+  if (kind == "exec" || (kind == "fork" && fork() == 0)) live_silently(kind == "exec");
 }
 
 /// The team of all ranks. With FAILURE_LATE_TEAM, a time in microseconds, the chosen rank comes so much later to a
@@ -92,6 +98,9 @@ static torii::Team make_team(const torii::Context& context, int chosen) {
 FailureCalls::FailureCalls(const Arguments& arguments)
     : arguments_(arguments), team_(make_team(context_, arguments.rank)), input_(arguments.count, team_.rank()) {
   result_.resize(input_.size());
+  if (!chosen() || child_kind() != "adopts") return;
+  adopted_.push_back(context_.adopt(std::span(input_)));
+  if (fork() == 0) live_silently(false);
 }
 
 std::thread FailureCalls::later(std::function<void()> action) const {

@@ -26,7 +26,8 @@ void cut_busiest_stream();
 void deafen_busiest_stream();
 
 /// Makes the child process that FAILURE_CHILD names, which lives for 3 s: fork, background (exec'ed). `exec`: this
-/// process becomes another program. Otherwise does nothing.
+/// process becomes another program. Otherwise does nothing. (`adopts`: the chosen rank has adopted memory and a child
+/// from the beginning.)
 void leave_child();
 
 struct Arguments {
@@ -67,6 +68,7 @@ class FailureCalls {
   torii::Context context_;
   torii::Team team_;
   std::vector<std::int64_t> input_;
+  std::vector<torii::Region> adopted_;  ///< the memory of input_, or nothing
   std::vector<std::int64_t> result_;
 };
 

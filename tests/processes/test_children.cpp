@@ -35,6 +35,15 @@ void expect_noticed(const Words& children, const Words& environment, std::size_t
 
 TEST(Children, HideNoDeathOnANode) { expect_noticed({"fork", "background", "exec"}, {}); }
 
+/// A rank that has adopted memory and forked is no dead one, however long the others wait for it, until it dies.
+TEST(Children, WithAdoptedMemoryNeitherHideADeathNorFeignOne) {
+  const Report report =
+      run_job({.ranks = 3, .mode = "absent", .rank = 1, .delay_us = 200'000, .environment = {"FAILURE_CHILD=adopts"}});
+  expect_one_cause(report, 2, "peer_lost: rank 1 on host ");
+  EXPECT_GT(report.latency_ms(), 0) << report.outcome.output;
+  EXPECT_LT(report.latency_ms(), kChildrenLiveMs);
+}
+
 TEST(Children, HideNoDeathInAnotherProcessNamespace) {
   expect_noticed({"fork", "background"}, {"FAILURE_NAMESPACES=1"});
 }

@@ -107,7 +107,6 @@ class EngineTransport : public Transport {
     if (peer == rank_) return true;
     if (peers_.is_lost(peer)) return false;
     const std::int64_t now = now_ns();
-    if (has_ended(peer, now)) return false;
     const bool is_doubted = peers_.is_doubted(peer);
     // A rank that leaves closes its engines one after the other, so each may be the one that knows.
     const auto has_left = [peer](const auto& engine) { return engine->has_left(peer); };
@@ -115,6 +114,7 @@ class EngineTransport : public Transport {
       peers_.lose(peer, "it has left");
       return false;
     }
+    if (has_ended(peer, now)) return false;
     for (const auto& engine : engines_) {
       if (is_doubted) {
         engine->doubt(peer, now);

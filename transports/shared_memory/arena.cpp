@@ -64,13 +64,6 @@ std::string mapping_limits(int refused) {
 
 }  // namespace
 
-/// Process numbers say less: they mean nothing in another process namespace, and stay the same after an exec.
-bool is_held(int arena_fd) noexcept {
-  struct flock lock = {};
-  lock.l_type = F_WRLCK;
-  return fcntl(arena_fd, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
-}
-
 int prefer_node(void* base, std::size_t bytes, int node) noexcept {
   // Debian 12's C library declares no mbind().
   constexpr int kNodesMost = 1024;
@@ -168,11 +161,6 @@ Arena::Arena(std::size_t bytes) : bytes_(bytes), fd_(memfd_create("torii-arena",
   // If a peer shrank the file, every rank that touches it would end with SIGBUS.
   if (fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw Error(Status::no_resource, "cannot seal the arena's memfd" + reason());
-  }
-  struct flock lock = {};
-  lock.l_type = F_WRLCK;
-  if (fcntl(fd_.get(), F_SETLK, &lock) != 0) {
-    throw Error(Status::no_resource, "cannot lock the arena's memfd" + reason());
   }
   mapping_ = Mapping(fd_.get(), bytes);
   // If this is refused, as in containers without CAP_SYS_NICE, pages are placed where they are first touched.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/base/descriptor.hpp"
+#include "transports/shared_memory/life.hpp"
 
 namespace torii::shared_memory {
 
@@ -41,11 +42,7 @@ class Mapping {
 /// where the kernel ends a process that runs out.
 enum class Backing { reserved, on_touch };
 
-/// Whether the process that made the arena still has it. One system call.
-bool is_held(int arena_fd) noexcept;
-
-/// A sparse memfd that cannot shrink under its mappings. Its process holds a record lock on it, so that peers see its
-/// end: the kernel takes the lock from a process that ends or execs, and gives it to no child. Thread-safe.
+/// A sparse memfd that cannot shrink under its mappings. Thread-safe.
 class Arena {
  public:
   /// The largest size of which this process could map `arenas`: `wanted_bytes`, halved as often as needed. Throws
@@ -65,6 +62,8 @@ class Arena {
   bool is_pinned() const noexcept { return pinned_bytes_ != 0; }
 
   int fd() const noexcept { return fd_.get(); }
+  /// Ends with the arena, or before with the process.
+  const Descriptor& life() const noexcept { return life_; }
   std::byte* base() const noexcept { return mapping_.base(); }
   std::size_t bytes() const noexcept { return bytes_; }
   /// The part that can be allocated.
@@ -106,6 +105,7 @@ class Arena {
   std::size_t bytes_;
   std::size_t pinned_bytes_ = 0;  ///< 0: nothing is pinned
   Descriptor fd_;
+  Descriptor life_ = make_life();
   Mapping mapping_;
   mutable std::mutex mutex_;
   Ranges free_;  // never adjacent; pages wholly inside are holes, so zero

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x746f6172;
 
-/// The one message of each direction; it carries the sender's memfd.
+/// The one message of each direction; it carries the sender's memfds.
 struct Hello {
   std::uint32_t magic = kMagic;
   std::int32_t rank = -1;
@@ -46,54 +46,62 @@ ucred credentials(int socket) {
   return peer;
 }
 
-bool send_hello(int socket, const Hello& hello, int arena_fd) {
+/// Arena and life; to a rank of this process, from another copy of this library, only the arena: when that rank closed
+/// the life, the kernel would take this process's lock on it.
+std::size_t handed_bytes(int socket) { return (credentials(socket).pid == getpid() ? 1 : 2) * sizeof(int); }
+
+bool send_hello(int socket, const Hello& hello, const int (&files)[2]) {
   iovec part{const_cast<Hello*>(&hello), sizeof(hello)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(files))] = {};
+  const std::size_t bytes = handed_bytes(socket);
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = sizeof(control);
+  message.msg_controllen = CMSG_SPACE(bytes);
   cmsghdr* const rights = CMSG_FIRSTHDR(&message);
   rights->cmsg_level = SOL_SOCKET;
   rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(rights), &arena_fd, sizeof(int));
+  rights->cmsg_len = CMSG_LEN(bytes);
+  std::memcpy(CMSG_DATA(rights), files, bytes);
   return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof(hello));
 }
 
 enum class Received { nothing_yet, hello, rubbish };
 
-Received receive_hello(int socket, Hello& hello, Descriptor& arena) {
+Received receive_hello(int socket, Hello& hello, Handed& handed) {
   iovec part{&hello, sizeof(hello)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  int files[2] = {-1, -1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(files))] = {};
+  const std::size_t bytes = handed_bytes(socket);
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = CMSG_LEN(sizeof(int));  // room for one: the kernel closes any others
+  message.msg_controllen = CMSG_LEN(bytes);  // room for these: the kernel closes any others
   const ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Received::nothing_yet;
   if (got < 0) return Received::rubbish;
   const cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-  if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS && rights->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(rights), sizeof(int));
-    arena = Descriptor(fd);
+  std::size_t got_bytes = 0;
+  if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS) {
+    got_bytes = std::min(rights->cmsg_len - CMSG_LEN(0), bytes);
+    std::memcpy(files, CMSG_DATA(rights), got_bytes);
   }
-  if (rights == nullptr && (message.msg_flags & MSG_CTRUNC) != 0) {
+  handed = {Descriptor(files[0]), Descriptor(files[1])};
+  if (got_bytes < bytes && (message.msg_flags & MSG_CTRUNC) != 0) {
     throw Error(Status::no_resource, "too many open files to take over an arena; raise the limit (ulimit -n)");
   }
   const bool whole = got == static_cast<ssize_t>(sizeof(hello)) && (message.msg_flags & MSG_TRUNC) == 0;
-  return whole && arena.open() && hello.magic == kMagic ? Received::hello : Received::rubbish;
+  return whole && got_bytes == bytes && hello.magic == kMagic ? Received::hello : Received::rubbish;
 }
 
 class Handshake {
  public:
   Handshake(const Listener& listener, const HandshakePlan& plan)
-      : listener_(listener), plan_(plan), arenas_(plan.names.size()), dialed_(plan.names.size()) {}
+      : listener_(listener), plan_(plan), handed_(plan.names.size()), dialed_(plan.names.size()) {}
 
-  std::vector<Descriptor> run() {
+  std::vector<Handed> run() {
     Deadline deadline = Deadline::after_s(plan_.timeout_s);
     for (int missing = first_missing(); missing >= 0; missing = first_missing()) {
       if (plan_.lost(missing)) throw Error(Status::peer_lost, who(missing) + " has ended while joining", missing);
@@ -106,7 +114,7 @@ class Handshake {
       hear_higher_ranks();
       hear_lower_ranks();
     }
-    return std::move(arenas_);
+    return std::move(handed_);
   }
 
  private:
@@ -118,11 +126,14 @@ class Handshake {
   void hear_higher_ranks();
   void hear_lower_ranks();
   bool accepts(const Hello& hello) const { return hello.job_token == plan_.job_token; }
-  Hello own_hello() const { return {kMagic, plan_.rank, plan_.job_token}; }
+  bool has_handed(std::size_t rank) const { return handed_[rank].arena.open(); }
+  bool send_own_hello(const Descriptor& socket) const {
+    return send_hello(socket.get(), {kMagic, plan_.rank, plan_.job_token}, {plan_.arena_fd, plan_.life_fd});
+  }
 
   const Listener& listener_;
   const HandshakePlan& plan_;
-  std::vector<Descriptor> arenas_;    // by rank
+  std::vector<Handed> handed_;        // by rank
   std::vector<Descriptor> dialed_;    // by rank; connected to a lower rank, waiting for its answer
   std::vector<Descriptor> admitted_;  // higher ranks or strangers that have not yet identified themselves
 };
@@ -130,9 +141,9 @@ class Handshake {
 /// The rank to name in an error: a dead one if there is one, otherwise the lowest missing one; -1 if none is missing.
 int Handshake::first_missing() const {
   int missing = -1;
-  for (int rank = 0; rank < static_cast<int>(arenas_.size()); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(handed_.size()); ++rank) {
     const auto at = static_cast<std::size_t>(rank);
-    if (plan_.names[at].empty() || arenas_[at].open()) continue;
+    if (plan_.names[at].empty() || has_handed(at)) continue;
     if (plan_.lost(rank)) return rank;
     if (missing < 0) missing = rank;
   }
@@ -141,7 +152,7 @@ int Handshake::first_missing() const {
 
 void Handshake::dial_lower_ranks() {
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(plan_.rank); ++rank) {
-    if (plan_.names[rank].empty() || arenas_[rank].open() || dialed_[rank].open()) continue;
+    if (plan_.names[rank].empty() || has_handed(rank) || dialed_[rank].open()) continue;
     Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket.open()) throw Error(Status::no_resource, "cannot make a socket for " + plan_.who[rank] + reason());
     sockaddr_un address;
@@ -152,7 +163,7 @@ void Handshake::dial_lower_ranks() {
       if (errno == EAGAIN || errno == EINTR) continue;
       throw Error(Status::peer_lost, plan_.who[rank] + " has ended while joining" + reason(), static_cast<int>(rank));
     }
-    if (send_hello(socket.get(), own_hello(), plan_.arena_fd)) dialed_[rank] = std::move(socket);
+    if (send_own_hello(socket)) dialed_[rank] = std::move(socket);
   }
 }
 
@@ -181,20 +192,19 @@ void Handshake::admit() {
     // Ranks speak as soon as they are connected and dial again when dropped; silent connections are dropped for new
     // ones.
     constexpr std::size_t kSilentMax = 64;
-    if (admitted_.size() > arenas_.size() + kSilentMax) admitted_.erase(admitted_.begin());
+    if (admitted_.size() > handed_.size() + kSilentMax) admitted_.erase(admitted_.begin());
   }
 }
 
 void Handshake::hear_higher_ranks() {
   for (Descriptor& socket : admitted_) {
     Hello hello;
-    Descriptor arena;
-    const Received received = receive_hello(socket.get(), hello, arena);
+    Handed handed;
+    const Received received = receive_hello(socket.get(), hello, handed);
     if (received == Received::nothing_yet) continue;
-    const bool higher = hello.rank > plan_.rank && hello.rank < static_cast<int>(arenas_.size());
-    if (received == Received::hello && accepts(hello) && higher &&
-        send_hello(socket.get(), own_hello(), plan_.arena_fd)) {
-      arenas_[static_cast<std::size_t>(hello.rank)] = std::move(arena);
+    const bool higher = hello.rank > plan_.rank && hello.rank < static_cast<int>(handed_.size());
+    if (received == Received::hello && accepts(hello) && higher && send_own_hello(socket)) {
+      handed_[static_cast<std::size_t>(hello.rank)] = std::move(handed);
     }
     socket = Descriptor();
   }
@@ -205,14 +215,14 @@ void Handshake::hear_lower_ranks() {
   for (std::size_t rank = 0; rank < dialed_.size(); ++rank) {
     if (!dialed_[rank].open()) continue;
     Hello hello;
-    Descriptor arena;
-    const Received received = receive_hello(dialed_[rank].get(), hello, arena);
+    Handed handed;
+    const Received received = receive_hello(dialed_[rank].get(), hello, handed);
     if (received == Received::nothing_yet) continue;
     const Descriptor socket = std::move(dialed_[rank]);
     const bool right = received == Received::hello && accepts(hello) && hello.rank == static_cast<int>(rank) &&
                        credentials(socket.get()).uid == geteuid();
     // Otherwise it was dropped; the next round dials again.
-    if (right) arenas_[rank] = std::move(arena);
+    if (right) handed_[rank] = std::move(handed);
   }
 }
 
@@ -249,7 +259,7 @@ Listener::Listener(int ranks)
   }
 }
 
-std::vector<Descriptor> hand_over_arenas(const Listener& listener, const HandshakePlan& plan) {
+std::vector<Handed> hand_over_arenas(const Listener& listener, const HandshakePlan& plan) {
   return Handshake(listener, plan).run();
 }
 

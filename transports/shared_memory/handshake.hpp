@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How processes of one node give each other their arenas: memfds over abstract unix sockets, closed to strangers.
+// How processes of one node give each other their arenas and lives: memfds over abstract unix sockets, closed to
+// strangers.
 #pragma once
 
 #include <array>
@@ -38,13 +39,20 @@ struct HandshakePlan {
   std::vector<std::string> who;  ///< each rank as errors name it
   Token job_token{};             ///< equal on all ranks of the job, unknown to others
   int arena_fd = -1;
+  int life_fd = -1;
   double timeout_s = 30;
   std::function<bool(int rank)> lost;  ///< true if that rank is known to be dead
 };
 
-/// Collective over the ranks that need each other's arenas. Returns the arena of each rank, none if the name is empty.
-/// Connections of other users, or without the job token, are closed and change nothing. Throws Error: timeout or
+/// What a rank gives to another one.
+struct Handed {
+  Descriptor arena;
+  Descriptor life;  ///< none of a rank of this process: its end is this rank's end
+};
+
+/// Collective over the ranks that need each other's arenas. Returns what each rank gave; nothing where the name is
+/// empty. Connections of other users, or without the job token, are closed and change nothing. Throws Error: timeout or
 /// peer_lost naming the missing rank, no_resource.
-std::vector<Descriptor> hand_over_arenas(const Listener& listener, const HandshakePlan& plan);
+std::vector<Handed> hand_over_arenas(const Listener& listener, const HandshakePlan& plan);
 
 }  // namespace torii::shared_memory

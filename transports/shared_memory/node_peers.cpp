@@ -152,7 +152,7 @@ NodePeers::NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& aren
 
   std::unique_ptr<Error> failure;
   try {
-    meet(listener, nodes, cards, arena.fd(), timeout_s);
+    meet(listener, nodes, cards, arena, timeout_s);
   } catch (const Error& error) {
     // All ranks miss a missing rank, and would miss it again below.
     if (error.status() == Status::timeout) throw;
@@ -163,12 +163,13 @@ NodePeers::NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& aren
   agree(bootstrap, failure.get());
 }
 
-void NodePeers::meet(const Listener& listener, const Nodes& nodes, const std::vector<Card>& cards, int arena_fd,
+void NodePeers::meet(const Listener& listener, const Nodes& nodes, const std::vector<Card>& cards, const Arena& arena,
                      double timeout_s) {
   HandshakePlan plan;
   plan.rank = rank_;
   plan.job_token = cards[0].job_token;
-  plan.arena_fd = arena_fd;
+  plan.arena_fd = arena.fd();
+  plan.life_fd = arena.life().get();
   plan.timeout_s = timeout_s;
   std::vector<Descriptor> early(cards.size());
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
@@ -184,20 +185,21 @@ void NodePeers::meet(const Listener& listener, const Nodes& nodes, const std::ve
     throw Error(Status::peer_lost, plan.who[rank] + " has ended while joining", static_cast<int>(rank));
   }
   plan.lost = [&early](int rank) { return has_ended(early[static_cast<std::size_t>(rank)]); };
-  std::vector<Descriptor> arenas = hand_over_arenas(listener, plan);
-  for (std::size_t rank = 0; rank < arenas.size(); ++rank) {
+  std::vector<Handed> handed = hand_over_arenas(listener, plan);
+  for (std::size_t rank = 0; rank < handed.size(); ++rank) {
     Peer& one = peers_[rank];
     if (!one.foreign) continue;
-    check_arena(arenas[rank].get(), arena_bytes_, plan.who[rank]);
-    one.mapping = Mapping(arenas[rank].get(), arena_bytes_);
+    const Descriptor& file = handed[rank].arena;
+    check_arena(file.get(), arena_bytes_, plan.who[rank]);
+    one.mapping = Mapping(file.get(), arena_bytes_);
     one.base = one.mapping.base();
-    one.arena = std::move(arenas[rank]);
+    one.life = std::move(handed[rank].life);
   }
 }
 
 bool NodePeers::alive(int rank) const noexcept {
   const Peer& one = peer(rank);
-  return !one.arena.open() || is_held(one.arena.get());
+  return !one.life.open() || is_held(one.life);
 }
 
 }  // namespace torii::shared_memory

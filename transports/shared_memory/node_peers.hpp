@@ -49,14 +49,14 @@ class NodePeers {
   struct Peer {
     std::byte* base = nullptr;
     Mapping mapping;       // empty for ranks of the own process
-    Descriptor arena;      // none for ranks of the own process
+    Descriptor life;       // none for ranks of the own process
     bool foreign = false;  // of another process
     int pid = 0;
     std::string host;
   };
 
   const Peer& peer(int rank) const noexcept { return peers_[static_cast<std::size_t>(rank)]; }
-  void meet(const Listener& listener, const Nodes& nodes, const std::vector<Card>& cards, int arena_fd,
+  void meet(const Listener& listener, const Nodes& nodes, const std::vector<Card>& cards, const Arena& arena,
             double timeout_s);
 
   int rank_;

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "runtime/base/deadline.hpp"
+#include "runtime/base/log.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/bootstrap/life_watch.hpp"
 
@@ -182,23 +184,25 @@ TEST(LifeWatch, BothFamiliesOfAddresses) {
   }
 }
 
-/// A bootstrap that tells rank 0 of another port than that of rank 1.
+/// A bootstrap that tells rank 0 of another port than those of the other ranks.
 class Misled final : public Bootstrap {
  public:
-  explicit Misled(int port) : port_(port) {}
+  explicit Misled(int port, int ranks = 2) : port_(port), ranks_(ranks) {}
   int rank() const noexcept override { return 0; }
-  int ranks() const noexcept override { return 2; }
+  int ranks() const noexcept override { return ranks_; }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    std::ranges::copy(mine, all.begin());
-    std::ranges::copy(mine, all.subspan(mine.size()).begin());
     sockaddr_in address{};
     std::memcpy(&address, mine.data(), sizeof(address));
     address.sin_port = htons(static_cast<std::uint16_t>(port_));
-    std::memcpy(all.data() + mine.size(), &address, sizeof(address));
+    for (std::byte* card = all.data(); card != all.data() + all.size(); card += mine.size()) {
+      std::ranges::copy(mine, card);
+      if (card != all.data()) std::memcpy(card, &address, sizeof(address));
+    }
   }
 
  private:
   int port_;
+  int ranks_;
 };
 
 TEST(LifeWatch, ARefusalBeforeAnyAnswerIsNoEnd) {
@@ -221,6 +225,114 @@ TEST(LifeWatch, AConnectionThatEndsIsNoEndWhileTheListenerAnswers) {
     const Descriptor dropped(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     usleep(1000);
   }
+}
+
+/// A copy of an ended connection in a child tells nothing more.
+TEST(LifeWatch, ChildrenOfThisRankChangeNothing) {
+  Descriptor listener = listen_on(Address::parse("127.0.0.1", 0), {}, 16);
+  Misled bootstrap(Address::of_socket(listener.get()).port());
+  LifeWatch watch(bootstrap, {}, "127.0.0.1");
+  EXPECT_FALSE(watch.has_ended(1, kSecondNs));
+  const pid_t child = fork();
+  if (child == 0) {
+    listener = Descriptor();
+    for (;;) pause();
+  }
+  Descriptor dropped(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  dropped = Descriptor();
+  for (int look = 2; look < 20; ++look) EXPECT_FALSE(watch.has_ended(1, look * kSecondNs));
+  usleep(20'000);  // the child has closed the listener
+  listener = Descriptor();
+  bool has_ended = false;
+  for (int look = 20; look < 200 && !has_ended; ++look) {
+    has_ended = watch.has_ended(1, look * kSecondNs);
+    usleep(1000);
+  }
+  EXPECT_TRUE(has_ended);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+/// Watches many ranks with few descriptors, and hears what the log says.
+class Crowd {
+ public:
+  static constexpr int kRanks = 101;
+
+  Crowd() {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    fill_gaps();
+    set_log_level(LogLevel::warn);
+    set_log_function(
+        [](LogLevel, std::string_view message, void* data) { *static_cast<std::string*>(data) += message; }, &said_);
+  }
+  ~Crowd() {
+    set_limit(before_.rlim_cur);
+    set_log_function(nullptr, nullptr);
+    set_log_level(LogLevel::error);
+  }
+  void leave_free(int count) { set_limit(static_cast<rlim_t>(first_free() + count)); }
+  void set_limit(rlim_t limit) {
+    const rlimit now = {limit, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &now), 0);
+  }
+  rlim_t most() const { return before_.rlim_cur; }
+  static int first_free() { return Descriptor(dup(0)).get(); }
+  Bootstrap& bootstrap() { return bootstrap_; }
+  const std::string& said() const { return said_; }
+
+ private:
+  /// From here on all numbers below first_free() are taken, and none above.
+  void fill_gaps() {
+    constexpr int kHighest = 1024;  // of what a test inherits
+    int highest = kHighest;
+    while (highest > 0 && fcntl(highest, F_GETFD) < 0) --highest;
+    while (first_free() < highest) fillers_.emplace_back(dup(0));
+  }
+
+  rlimit before_ = {};
+  std::string said_;
+  std::vector<Descriptor> fillers_;
+  Descriptor listener_ = listen_on(Address::parse("127.0.0.1", 0), {}, kRanks);
+  Misled bootstrap_{Address::of_socket(listener_.get()).port(), kRanks};
+};
+
+TEST(LifeWatch, LeavesDescriptorsToOthersAndSaysWhatItLacks) {
+  Crowd crowd;
+  crowd.leave_free(62);
+  const int first = Crowd::first_free();
+  LifeWatch watch(crowd.bootstrap(), {}, "127.0.0.1");
+  EXPECT_EQ(Crowd::first_free(), first + 2 + 30) << "a listener, the events, and half of the rest";
+  EXPECT_EQ(crowd.said(), "");
+  watch.watch_the_rest();
+  EXPECT_EQ(Crowd::first_free(), first + 2 + 45);
+  EXPECT_NE(crowd.said().find("55 of 100 ranks"), std::string::npos) << crowd.said();
+  EXPECT_NE(crowd.said().find("only " + std::to_string(first + 62) + " files"), std::string::npos) << crowd.said();
+  const std::string said = crowd.said();
+  crowd.set_limit(crowd.most());
+  watch.watch_the_rest();
+  EXPECT_EQ(Crowd::first_free(), first + 2 + 100);
+  EXPECT_EQ(crowd.said(), said) << "nothing is missing now";
+  for (int peer = 1; peer < Crowd::kRanks; ++peer) EXPECT_FALSE(watch.has_ended(peer, kSecondNs));
+}
+
+TEST(LifeWatch, TheFabricComesFirst) {
+  Crowd crowd;
+  crowd.leave_free(222);
+  const int first = Crowd::first_free();
+  LifeWatch watch(crowd.bootstrap(), {.nodes = {}, .processes = {}, .fabric_files = 2}, "127.0.0.1");
+  EXPECT_EQ(Crowd::first_free(), first + 2 + 10);
+  watch.watch_the_rest();
+  EXPECT_EQ(Crowd::first_free(), first + 2 + 100) << "the fabric has taken none";
+  EXPECT_EQ(crowd.said(), "");
+}
+
+TEST(LifeWatch, NoDescriptorAtAllIsSaidToo) {
+  Crowd crowd;
+  crowd.leave_free(1);  // the listener's
+  LifeWatch watch(crowd.bootstrap(), {}, "127.0.0.1");
+  watch.watch_the_rest();
+  EXPECT_NE(crowd.said().find("100 of 100 ranks"), std::string::npos) << crowd.said();
+  for (int peer = 1; peer < Crowd::kRanks; ++peer) EXPECT_FALSE(watch.has_ended(peer, kSecondNs));
 }
 
 TEST(LifeWatch, RanksOfOneNodeAreNotWatchedHere) {
