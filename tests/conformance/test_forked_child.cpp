@@ -69,6 +69,7 @@ std::vector<std::function<bool()>> calls_of(const Things& things) {
   static torii_team* part = nullptr;
   static torii_choice choice = {};
   static int answer = 0;
+  static std::uint64_t destination = 0;
   static int indices[1] = {};
   choice.size = sizeof(choice);
   request = things.ended;
@@ -99,6 +100,8 @@ std::vector<std::function<bool()>> calls_of(const Things& things) {
       refused([=] { return torii_send(team, &value, 1, TORII_I64, 0, 0); }),
       refused([=] { return torii_recv(team, &value, 1, TORII_I64, 0, 0, nullptr); }),
       refused([=] { return torii_start_send(team, &value, 1, TORII_I64, 0, 0, &made); }),
+      refused([=] { return torii_transpose(team, &value, &sum, 1, 1, sizeof(value)); }),
+      refused([=] { return torii_permute(team, &value, 1, &destination, &sum, 1, sizeof(value)); }),
       refused([=] { return torii_group_begin(team); }),
       refused([=] { return torii_choose(team, &call, &choice); }),
       refused([=] { return torii_team_split(team, 0, 0, nullptr, &part); }),
@@ -110,6 +113,7 @@ std::vector<std::function<bool()>> calls_of(const Things& things) {
       refused([=] { return torii_context_destroy(context); }),
       refused([=] { return torii_progress(context, nullptr); }),
       [=] { return torii_team_lost(team, nullptr, 0) == -1; },
+      [=] { return torii_team_absent(team, nullptr, 0) == -1; },
       [=] { return torii_most_in_flight(team) == -1; },
       [=] { return torii_engine_bytes(context, nullptr, 0) == 0; },
       [=] { return torii_context_event_fd(context) == -1; },
