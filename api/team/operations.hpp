@@ -53,6 +53,7 @@ class Operations final : public AttachedTeam {
   Status cancel_all() noexcept;
   Status call_when_done(Request& request, torii_done_function done, void* data) noexcept;
   Status check_caller() const noexcept { return waits_.check_caller(); }
+  [[nodiscard]] Hold hold() noexcept { return waits_.hold(); }
 
   void count_refusal(const char* reason) noexcept;
   /// How many calls this rank has made or refused; persistent operations count when they are prepared.

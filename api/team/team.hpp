@@ -73,6 +73,9 @@ class Team final {
   /// invalid_argument, with last_error(), where every call would be refused now: in a forked child, and while another
   /// thread is inside a team with one caller at a time.
   Status check_caller() const noexcept { return operations_.check_caller(); }
+  /// For several calls that are one to the caller, and for code that counts what it refuses: refuses as check_caller()
+  /// does, and keeps others out between its calls.
+  [[nodiscard]] Hold hold() noexcept { return operations_.hold(); }
 
   /// For a request that has been started: calls `done` once when it ends, or now if it has.
   Status call_when_done(Request& request, torii_done_function done, void* data) noexcept {

@@ -63,7 +63,8 @@ Status Waits::run_on(Request& request) noexcept {
 
 Status Waits::check_caller() const noexcept {
   if (context_.is_forked_child()) return Entry::refuse(true);
-  return use_.has(TeamUse::kCalled) ? Entry::refuse(false) : Status::ok;
+  const bool is_held = use_.has(TeamUse::kHeld) && !use_.is_holder();
+  return is_held || use_.has(TeamUse::kCalled) ? Entry::refuse(false) : Status::ok;
 }
 
 Status Waits::wait(Request& request) noexcept {

@@ -42,6 +42,8 @@ class Waits final : public StartWaits {
 
   /// For every call on the team, before it does anything else.
   [[nodiscard]] Entry enter() noexcept { return {context_, use_, door_}; }
+  /// For several calls that belong together.
+  [[nodiscard]] Hold hold() noexcept { return {context_, use_, door_}; }
   /// Sets last_error(), as Entry::refuse() does, where enter() would refuse now.
   Status check_caller() const noexcept;
   TeamUse& use() noexcept { return use_; }
