@@ -283,12 +283,13 @@ bool FailureMonitor::finds_departed_member(const Waiting& waiting, Request& requ
 /// before it left is no longer awaited, though between nodes its last messages may come a little after its last word.
 bool FailureMonitor::finds_awaited_member_gone(const Waiting& waiting, Request& request, std::int64_t now) {
   const int member = departed_member_awaited_by(request);
-  if (member < 0 || member != request.suspect.member || request.sequence != request.suspect.sequence) {
-    request.suspect = {member, request.sequence, now};
+  auto& checks = request.checks;
+  if (member < 0 || member != checks.suspect || request.sequence != checks.sequence) {
+    checks = {checks.turn, member, request.sequence, now};
     return false;
   }
   if (!waits_long(waiting, request)) return false;
-  if (members_.is_distant(member) && now - request.suspect.since_ns < calls_are_told_ns(request)) return false;
+  if (members_.is_distant(member) && now - checks.since_ns < calls_are_told_ns(request)) return false;
   return claim_departed(member, text_of(request));
 }
 
