@@ -245,7 +245,8 @@ torii_status torii_team_split(torii_team* team, int color, int key, const torii_
   if (team == nullptr) return invalid("team is NULL");
   torii_status status = TORII_OK;
   torii_team_options own;
-  if (const Status refusal = team->team->check_caller(); refusal != Status::ok) return to_c(refusal);
+  const torii::Hold hold = team->team->hold();
+  if (hold.refusal() != Status::ok) return to_c(hold.refusal());
   if (!read_struct(options, own, "torii_team_options", status) || leaves_out(own, status)) {
     return refused_on(team, status);
   }
@@ -284,10 +285,10 @@ torii_status torii_team_destroy(torii_team* team) {
   if (team->is_destroyed.exchange(true)) {
     return invalid("the team has been destroyed; it lives until its last request is freed");
   }
-  if (team->life != nullptr) team->life->team = nullptr;
   const torii::CancellationHeld held;
   const Status left = team->users > 1 ? team->team->leave() : team->team->check_caller();
   if (left == Status::ok) {
+    if (team->life != nullptr) team->life->team = nullptr;
     torii::c::leave(team);
   } else {
     team->is_destroyed = false;

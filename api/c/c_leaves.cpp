@@ -68,6 +68,8 @@ torii_status torii_leaves_create(torii_team* team, size_t leaves, size_t first, 
   }
   if (handle == nullptr) return refused_on(team, invalid("the place for the leaves is NULL"));
   const torii::CancellationHeld held;
+  const torii::Hold hold = team->team->hold();
+  if (hold.refusal() != torii::Status::ok) return to_c(hold.refusal());
   return counted(team, [&] {
     return answered([&] {
       if (team->life == nullptr) team->life = std::make_shared<torii_team_life>(team);

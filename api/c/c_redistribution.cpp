@@ -13,8 +13,8 @@ using torii::c::to_c;
 
 namespace {
 
-/// A forked child must not pack into its parent's arena.
-bool is_forked(const torii_team* team) noexcept { return team != nullptr && team->context->context.is_forked_child(); }
+// The functions hold the team from their first line on: they pack into its memory before their first call, which a
+// forked child and a second caller must not do.
 
 template <typename Body>
 torii_status status_of(torii_team* team, Body&& body) noexcept {
@@ -42,10 +42,10 @@ torii_status torii_split(size_t items, int ranks, int rank, size_t* first, size_
 
 torii_status torii_transpose_array(torii_team* team, const void* input, void* result, const size_t* extents,
                                    const int* axes, int dimensions, size_t element_bytes) {
-  if (is_forked(team)) return invalid(torii::c::kForked);
-  if (team == nullptr || extents == nullptr || axes == nullptr) {
-    return refused_on(team, invalid("team, extents or axes is NULL"));
-  }
+  if (team == nullptr) return invalid("team, extents or axes is NULL");
+  const torii::Hold hold = team->team->hold();
+  if (hold.refusal() != Status::ok) return to_c(hold.refusal());
+  if (extents == nullptr || axes == nullptr) return refused_on(team, invalid("team, extents or axes is NULL"));
   if (dimensions < 1 || dimensions > torii::Transposition::kDimensionsMax) {
     return refused_on(team, invalid("dimensions is " + std::to_string(dimensions) + "; it must be from 1 to " +
                                     std::to_string(torii::Transposition::kDimensionsMax)));
@@ -67,7 +67,8 @@ torii_status torii_transpose(torii_team* team, const void* input, void* result, 
 torii_status torii_permute(torii_team* team, const void* input, size_t count, const uint64_t* destinations,
                            void* result, size_t result_count, size_t item_bytes) {
   if (team == nullptr) return invalid("team is NULL");
-  if (is_forked(team)) return invalid(torii::c::kForked);
+  const torii::Hold hold = team->team->hold();
+  if (hold.refusal() != Status::ok) return to_c(hold.refusal());
   return status_of(team, [&] {
     return torii::permute(*team->team, team->scratch,
                           {static_cast<const std::byte*>(input), count, destinations, static_cast<std::byte*>(result),

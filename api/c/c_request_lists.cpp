@@ -3,6 +3,7 @@
 #include <torii/torii.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -90,12 +91,27 @@ int await_any(Requests list) {
   }
 }
 
+/// Waits for the first of the requests. That wait looks for its failures alone, so now and then the others are tested:
+/// maybe it is for them that the first one waits.
+torii_status end_first(Requests list) {
+  constexpr std::int64_t kTurnNs = 100'000'000;
+  torii_request*& first = list.front();
+  const Requests others = list.subspan(1);
+  if (!is_active(first) || std::ranges::none_of(others, is_active)) return torii_wait(&first);
+  for (;;) {
+    const torii::HasEnded has_first = first->owner->team->wait(first->request, kTurnNs);
+    if (has_first == torii::HasEnded::yes) return finish(first);
+    if (has_first == torii::HasEnded::refused) return TORII_INVALID_ARGUMENT;
+    for (torii_request* const one : others) (void)(is_active(one) && has_ended(one));
+  }
+}
+
 /// Ends all requests, in order. Returns the first status that is not TORII_OK, with its reason.
 torii_status end_all(Requests list) {
   torii_status first = TORII_OK;
   std::string reason;
-  for (torii_request*& request : list) {
-    const torii_status status = torii_wait(&request);
+  for (; !list.empty(); list = list.subspan(1)) {
+    const torii_status status = end_first(list);
     if (status == TORII_OK || first != TORII_OK) continue;
     first = status;
     (void)answered([&] { reason = torii_last_error(); });

@@ -77,8 +77,9 @@ torii_status torii_restart(torii_request* request) {
   if (!request->request.persistent) {
     return refused_on(request->owner, invalid("the request is not persistent: it was made by torii_start"));
   }
-  if (const Status refusal = request->owner->team->check_caller(); refusal != Status::ok) return to_c(refusal);
   if (request->active) {
+    const torii::Hold hold = request->owner->team->hold();
+    if (hold.refusal() != Status::ok) return to_c(hold.refusal());
     ++request->request.starts_refused;
     return refused_on(request->owner, invalid("the request is active: wait for it before it is started again"));
   }

@@ -123,10 +123,10 @@ std::uint64_t AgreementMessages::install_word(int member, std::uint64_t number) 
   return load_word(box_.inbox(member).installs[number % InstallLog::kWords]);
 }
 
-/// A source is used again for the next call of the same run, and after kNotices runs. Should an engine still read it
-/// then, the sum shows it.
+/// A place is used again two calls later, and after kNotices runs. Should an engine still read the source then, the sum
+/// shows it.
 void AgreementMessages::put_refusal(const RefusalNotice& notice) noexcept {
-  const std::size_t place = notice.number % kNotices;
+  const std::size_t place = 2 * (notice.number % kNotices) + (notice.last - notice.first) % 2;
   write_notice(box_.own().refusal_sources[place], notice);
   box_.put({.offset = offsetof(Inbox, refusal_lines) + place * kLineBytes,
             .signal = Letters::kIsThere,

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,7 @@ class AgreementMessages {
   /// second at the longest.
   void put_refusal(const RefusalNotice& notice) noexcept;
   /// The notices that a member has put by put_refusal().
-  const RefusalNotices& refusals(int member) const noexcept { return box_.inbox(member).refusals; }
+  std::span<const RefusalNotice> refusals(int member) const noexcept { return box_.inbox(member).refusals; }
 
   /// This rank makes no more calls, and `completed` is the last one that it has ended: kLeft, or kDeparted as the last
   /// words to all members. Then nothing may be put through this object afterwards.

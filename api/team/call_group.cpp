@@ -98,6 +98,11 @@ Status CallGroup::run_units(Team& team) {
 }
 
 Status CallGroup::run(Team& team) noexcept {
+  const Hold hold = team.hold();
+  if (hold.refusal() != Status::ok) {
+    clear();
+    return hold.refusal();
+  }
   Status status = refused_;
   try {
     if (status != Status::ok) throw Error(status, reason_);

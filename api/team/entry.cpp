@@ -15,12 +15,14 @@ constexpr int kPausesOfStore = 30;
 
 bool TeamUse::try_begin_call() noexcept {
   if (has(kCalled)) return false;
-  if (!is_last_caller()) {
+  if (has(kHeld)) {
+    if (!is_holder()) return false;
+  } else if (!is_last_caller()) {
     void* last = last_caller_.load(std::memory_order_relaxed);
     void* const own = __builtin_thread_pointer();
     if (!last_caller_.compare_exchange_strong(last, own, std::memory_order_relaxed)) return false;
     for (int i = 0; i < kPausesOfStore; ++i) relax();
-    if (has(kCalled) || !is_last_caller()) return false;
+    if (has(kCalled | kHeld) || !is_last_caller()) return false;
   }
   add(kCalled);
   return true;

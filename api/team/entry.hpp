@@ -24,6 +24,7 @@ class TeamUse {
   static constexpr unsigned kManyCallers = 1;
   static constexpr unsigned kInBackground = 2;
   static constexpr unsigned kCalled = 4;  ///< the one caller is inside
+  static constexpr unsigned kHeld = 8;    ///< one thread makes several calls, between which no other one may call
 
   explicit TeamUse(bool many_callers) noexcept : marks_(many_callers ? kManyCallers : 0U) {}
 
@@ -36,11 +37,23 @@ class TeamUse {
   bool is_last_caller() const noexcept {
     return last_caller_.load(std::memory_order_relaxed) == __builtin_thread_pointer();
   }
-  /// The call of a thread that may be another one than the last. False if a thread is inside.
+  /// The call of a thread that may be another one than the last. False if a thread is inside or holds the team.
   bool try_begin_call() noexcept;
+
+  // For a thread that is inside.
+  bool is_holder() const noexcept { return holder_.load(std::memory_order_relaxed) == __builtin_thread_pointer(); }
+  void hold() noexcept {
+    holder_.store(__builtin_thread_pointer(), std::memory_order_relaxed);
+    add(kHeld);
+  }
+  void let_go() noexcept {
+    holder_.store(nullptr, std::memory_order_relaxed);
+    remove(kHeld);
+  }
 
  private:
   std::atomic<void*> last_caller_ = nullptr;
+  std::atomic<void*> holder_ = nullptr;
   std::atomic<unsigned> marks_;
 };
 
@@ -69,7 +82,8 @@ class Entry {
 
   static unsigned enter(const Context& context, TeamUse& use, Door& door) noexcept {
     const unsigned marks = use.marks();
-    const bool is_own = use.is_last_caller() && (marks & (TeamUse::kManyCallers | TeamUse::kCalled)) == 0;
+    constexpr unsigned kSlow = TeamUse::kManyCallers | TeamUse::kCalled | TeamUse::kHeld;
+    const bool is_own = use.is_last_caller() && (marks & kSlow) == 0;
     if (!is_own || context.is_forked_child()) [[unlikely]] {
       return enter_slowly(context, use, door);
     }
@@ -83,6 +97,32 @@ class Entry {
   TeamUse& use_;
   Door& door_;
   const unsigned state_;
+};
+
+/// A caller that makes several calls one after the other, while it lives: other callers are refused between them too.
+/// Where a team has many callers, they make sure of that themselves.
+class Hold {
+ public:
+  Hold(const Context& context, TeamUse& use, Door& door) noexcept : use_(use) {
+    const Entry entry(context, use, door);
+    refusal_ = entry.is_refused() ? entry.refuse() : Status::ok;
+    if (entry.is_refused() || use.has(TeamUse::kManyCallers | TeamUse::kHeld)) return;
+    use.hold();
+    holds_ = true;
+  }
+  ~Hold() {
+    if (holds_) use_.let_go();
+  }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+  /// ok, or why the caller must leave at once, as of Entry.
+  Status refusal() const noexcept { return refusal_; }
+
+ private:
+  TeamUse& use_;
+  Status refusal_;
+  bool holds_ = false;
 };
 
 }  // namespace torii

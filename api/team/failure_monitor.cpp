@@ -64,7 +64,7 @@ bool FailureMonitor::claim(Status status, int member, const std::string& text, c
   return true;
 }
 
-bool FailureMonitor::finds_failure(const Waiting& waiting, const Request& request) noexcept {
+bool FailureMonitor::finds_failure(const Waiting& waiting, Request& request) noexcept {
   agreement_.progress();
   if (failed_.is_set()) return true;
   const std::int64_t now = now_ns();
@@ -267,7 +267,7 @@ bool FailureMonitor::claim_departed(int member, const std::string& call) {
 }
 
 /// Finds a member that destroyed the team before it came to this rank's call.
-bool FailureMonitor::finds_departed_member(const Waiting& waiting, const Request& request, std::int64_t now) {
+bool FailureMonitor::finds_departed_member(const Waiting& waiting, Request& request, std::int64_t now) {
   if (request.pair != nullptr || is_persistent(request.sequence)) {
     return finds_awaited_member_gone(waiting, request, now);
   }
@@ -281,15 +281,15 @@ bool FailureMonitor::finds_departed_member(const Waiting& waiting, const Request
 
 /// completed_by() counts no persistent operations, no sends and no receives. A member that has ended its part of one
 /// before it left is no longer awaited, though between nodes its last messages may come a little after its last word.
-bool FailureMonitor::finds_awaited_member_gone(const Waiting& waiting, const Request& request, std::int64_t now) {
+bool FailureMonitor::finds_awaited_member_gone(const Waiting& waiting, Request& request, std::int64_t now) {
   const int member = departed_member_awaited_by(request);
-  if (member < 0 || member != suspect_.member || &request != suspect_.request ||
-      request.sequence != suspect_.sequence) {
-    suspect_ = {member, &request, request.sequence, now};
+  auto& checks = request.checks;
+  if (member < 0 || member != checks.suspect || request.sequence != checks.sequence) {
+    checks = {checks.turn, member, request.sequence, now};
     return false;
   }
   if (!waits_long(waiting, request)) return false;
-  if (members_.is_distant(member) && now - suspect_.since_ns < calls_are_told_ns(request)) return false;
+  if (members_.is_distant(member) && now - checks.since_ns < calls_are_told_ns(request)) return false;
   return claim_departed(member, text_of(request));
 }
 

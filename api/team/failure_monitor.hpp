@@ -23,7 +23,7 @@ class FailureMonitor {
                  PlanCache& plans) noexcept;
 
   /// Slow checks, about once a millisecond of waiting. True when the team has failed.
-  bool finds_failure(const Waiting& waiting, const Request& request) noexcept;
+  bool finds_failure(const Waiting& waiting, Request& request) noexcept;
   /// The same while a call is being started and waits for a member: no request represents the call yet.
   bool finds_failure_in_start(const Waiting& waiting, int member, const std::string& purpose);
   /// The executor could not put or read.
@@ -40,8 +40,8 @@ class FailureMonitor {
   bool claim_refused(int member, const RefusedCall& refused);
   bool finds_other_call(const Request& request);
   bool differs(int member, const Request& request, std::uint64_t sequence);
-  bool finds_departed_member(const Waiting& waiting, const Request& request, std::int64_t now);
-  bool finds_awaited_member_gone(const Waiting& waiting, const Request& request, std::int64_t now);
+  bool finds_departed_member(const Waiting& waiting, Request& request, std::int64_t now);
+  bool finds_awaited_member_gone(const Waiting& waiting, Request& request, std::int64_t now);
   int departed_member_awaited_by(const Request& request) noexcept;
   bool finds_other_plan(const Waiting& waiting, const Request& request);
   bool waits_long(const Waiting& waiting, const Request& request) const noexcept;
@@ -60,13 +60,6 @@ class FailureMonitor {
   const Channels& channels_;
   PlanCache& plans_;
   std::int64_t alive_checked_ns_ = 0;
-  /// A departed member for which a request seems to wait, and since when this rank has known both; -1: none.
-  struct {
-    int member = -1;
-    const Request* request = nullptr;
-    std::uint64_t sequence = 0;
-    std::int64_t since_ns = 0;
-  } suspect_;
 };
 
 }  // namespace torii

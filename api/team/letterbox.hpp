@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -83,11 +84,13 @@ struct alignas(kLineBytes) Inbox {
   std::uint64_t closed[Letters::kRounds];      ///< the sender has closed the engines of the decision
   std::uint64_t complete[Letters::kRounds];    ///< all members have made their object, as the sender knows
   Letters letters[kCopies];
-  /// The runs of calls that the sender has refused. The signals may be overwritten at any time; they mean nothing.
+  /// The runs of calls that the sender has refused: the notices of a run by turns in two places, since an older one may
+  /// come after the next. The signals may be overwritten at any time; they mean nothing.
+  static constexpr std::size_t kNoticePlaces = 2 * kNotices;
   struct alignas(kLineBytes) {
     std::uint64_t signal;
-  } refusal_lines[kNotices];
-  RefusalNotices refusals;
+  } refusal_lines[kNoticePlaces];
+  std::array<RefusalNotice, kNoticePlaces> refusals;
 };
 static_assert(sizeof(Inbox::Status) == kLineBytes);
 
@@ -97,7 +100,7 @@ struct MessagesMemory {
   alignas(kLineBytes) std::uint64_t alarm;  ///< 1 once anybody has proposed a failure; every writer stores the same
   Inbox::Status status_sources[kStatusSources];
   Letters outbox;
-  RefusalNotices refusal_sources;
+  std::array<RefusalNotice, Inbox::kNoticePlaces> refusal_sources;
 };
 
 /// The offset of that memory in a team's memory.

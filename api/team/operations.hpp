@@ -41,18 +41,15 @@ class Operations final : public AttachedTeam {
   Status submit(Request& request) noexcept;
   Status open_channel(Request& request) noexcept;
   Status close_channel(const Request& request) noexcept;
-  Status wait(Request& request) noexcept { return waits_.wait(request); }
-  HasEnded wait(Request& request, std::int64_t most_ns) noexcept { return waits_.wait(request, most_ns); }
   Status run(Request& request) noexcept;
   bool run_cached(const CallKey& call, Status& status) noexcept;
-  HasEnded test(Request& request) noexcept { return waits_.test(request); }
   /// For a receive: not cancelled if it has met its send, and will be done.
   Status cancel(Request& request, bool& is_cancelled) noexcept;
 
   /// Ends what is in flight. All members are told, unless nothing was but receives that have met no send.
   Status cancel_all() noexcept;
   Status call_when_done(Request& request, torii_done_function done, void* data) noexcept;
-  Status check_caller() const noexcept { return waits_.check_caller(); }
+  Waits& waits() noexcept { return waits_; }
 
   void count_refusal(const char* reason) noexcept;
   /// How many calls this rank has made or refused; persistent operations count when they are prepared.

@@ -75,6 +75,12 @@ struct Request {
   torii_done_function on_done = nullptr;  ///< called once, when it ends
   void* on_done_data = nullptr;
   std::unique_ptr<Polling> polling;  ///< of a request with a deadline of its own, once it has been tested
+  struct {
+    std::int64_t turn = 0;       ///< as of Polling::is_turn_of()
+    int suspect = -1;            ///< a departed member for which a start of this request seems to wait; -1: none
+    std::uint64_t sequence = 0;  ///< of that start
+    std::int64_t since_ns = 0;   ///< this rank has known both
+  } checks;                      ///< the slow ones
   /// How long a wait for it without progress may last.
   std::int64_t timeout_ns(std::int64_t of_team) const noexcept {
     return arguments.timeout_ns != 0 ? arguments.timeout_ns : of_team;

@@ -54,9 +54,9 @@ class Team final {
   /// Gives the channel to the next persistent operation. Collective in the sense of order only: nobody waits.
   Status close_channel(const Request& request) noexcept { return operations_.close_channel(request); }
   /// Waits for the end. Returns ok, or why the caller may not wait now, as all functions for requests below.
-  Status wait(Request& request) noexcept { return operations_.wait(request); }
+  Status wait(Request& request) noexcept { return operations_.waits().wait(request); }
   /// Waits for `most_ns` at the longest. If the request has not ended by then, last_error() says what it waits for.
-  HasEnded wait(Request& request, std::int64_t most_ns) noexcept { return operations_.wait(request, most_ns); }
+  HasEnded wait(Request& request, std::int64_t most_ns) noexcept { return operations_.waits().wait(request, most_ns); }
   /// wait() for a request of which this call keeps the memory: one that has started must not be left behind because
   /// another caller, against the rules, is inside.
   void wait_to_end(Request& request) noexcept;
@@ -67,12 +67,15 @@ class Team final {
   /// would be returned through memory, written as two words and read as one, for which processors wait.)
   bool run_cached(const CallKey& call, Status& status) noexcept { return operations_.run_cached(call, status); }
   /// Moves this team's operations once.
-  HasEnded test(Request& request) noexcept { return operations_.test(request); }
+  HasEnded test(Request& request) noexcept { return operations_.waits().test(request); }
   /// Takes a receive back, unless it has met its send.
   Status cancel(Request& request, bool& is_cancelled) noexcept { return operations_.cancel(request, is_cancelled); }
   /// invalid_argument, with last_error(), where every call would be refused now: in a forked child, and while another
   /// thread is inside a team with one caller at a time.
-  Status check_caller() const noexcept { return operations_.check_caller(); }
+  Status check_caller() noexcept { return operations_.waits().check_caller(); }
+  /// For several calls that are one to the caller, and for code that counts what it refuses: refuses as check_caller()
+  /// does, and keeps others out between its calls.
+  [[nodiscard]] Hold hold() noexcept { return operations_.waits().hold(); }
 
   /// For a request that has been started: calls `done` once when it ends, or now if it has.
   Status call_when_done(Request& request, torii_done_function done, void* data) noexcept {

@@ -29,19 +29,22 @@ bool Waits::progress() noexcept {
 }
 
 /// Most calls end in the first polls, without a look at the clock or at other operations.
-void Waits::wait_for_end(Request& request) noexcept {
+void Waits::poll_quickly(Request& request) noexcept {
   if (request.state == Request::State::done) return;
   if (request.pair != nullptr) {
     for (int poll = 0; poll < kQuickPolls && request.state != Request::State::done; ++poll) {
       (void)in_flight_.progress_pairs();
     }
-    (void)wait_until(request, kNever);
     return;
   }
   Channel& own = channels_[request.runs_on];
   for (int poll = 0; poll < kQuickPolls && own.current == &request; ++poll) {
     if (in_flight_.advance(own)) break;
   }
+}
+
+void Waits::wait_for_end(Request& request) noexcept {
+  poll_quickly(request);
   (void)wait_until(request, kNever);
 }
 
@@ -60,7 +63,8 @@ Status Waits::run_on(Request& request) noexcept {
 
 Status Waits::check_caller() const noexcept {
   if (context_.is_forked_child()) return Entry::refuse(true);
-  return use_.has(TeamUse::kCalled) ? Entry::refuse(false) : Status::ok;
+  const bool is_held = use_.has(TeamUse::kHeld) && !use_.is_holder();
+  return is_held || use_.has(TeamUse::kCalled) ? Entry::refuse(false) : Status::ok;
 }
 
 Status Waits::wait(Request& request) noexcept {
@@ -83,6 +87,8 @@ HasEnded Waits::wait(Request& request, std::int64_t most_ns) noexcept {
 }
 
 bool Waits::ends_within(Request& request, std::int64_t most_ns) noexcept {
+  poll_quickly(request);
+  if (ends_with(request)) return true;
   // A caller may wait for a moment each time. What these waits find together is what one long wait would find.
   Polling& polling = polling_of(request);
   polling.note_moves(in_flight_.moves());
@@ -90,7 +96,7 @@ bool Waits::ends_within(Request& request, std::int64_t most_ns) noexcept {
   const std::int64_t begin_ns = now_ns();
   if (wait_until(request, most_ns < kNever - begin_ns ? begin_ns + most_ns : kNever)) return ends_with(request);
   polling.note_moves(in_flight_.moves());
-  if (polling.waiting.poll_after(most_ns)) check(polling.waiting, request);
+  if (polling.is_turn_of(request.checks.turn, polling.waiting.poll_after(most_ns))) check(polling.waiting, request);
   if (ends_with(request)) return true;
   try {
     set_last_error("not yet done: " + monitor_.phase_text(request));
@@ -157,7 +163,7 @@ HasEnded Waits::test(Request& request) noexcept {
   if (ends_with(request)) return HasEnded::yes;
   Polling& polling = polling_of(request);
   polling.note_moves(in_flight_.moves());
-  if (polling.waiting.poll()) check(polling.waiting, request);
+  if (polling.is_turn_of(request.checks.turn, polling.waiting.poll())) check(polling.waiting, request);
   return ends_with(request) ? HasEnded::yes : HasEnded::no;
 }
 
@@ -182,7 +188,7 @@ Polling& Waits::polling_of(Request& request) noexcept {
 }
 
 /// The slow checks of a caller that polls.
-void Waits::check(const Waiting& waiting, const Request& request) noexcept {
+void Waits::check(const Waiting& waiting, Request& request) noexcept {
   const CancellationHeld held;
   if (monitor_.finds_failure(waiting, request)) (void)in_flight_.adopt_failure();
 }

@@ -42,6 +42,8 @@ class Waits final : public StartWaits {
 
   /// For every call on the team, before it does anything else.
   [[nodiscard]] Entry enter() noexcept { return {context_, use_, door_}; }
+  /// For several calls that belong together.
+  [[nodiscard]] Hold hold() noexcept { return {context_, use_, door_}; }
   /// Sets last_error(), as Entry::refuse() does, where enter() would refuse now.
   Status check_caller() const noexcept;
   TeamUse& use() noexcept { return use_; }
@@ -77,12 +79,13 @@ class Waits final : public StartWaits {
 
  private:
   bool progress() noexcept;
+  void poll_quickly(Request& request) noexcept;
   void wait_for_end(Request& request) noexcept;
   bool wait_until(Request& request, std::int64_t end_ns) noexcept;
   bool ends_within(Request& request, std::int64_t most_ns) noexcept;
   bool ends_with(const Request& request) noexcept;
   Polling& polling_of(Request& request) noexcept;
-  void check(const Waiting& waiting, const Request& request) noexcept;
+  void check(const Waiting& waiting, Request& request) noexcept;
   void wait_in_start(const std::function<bool()>& is_over, const std::function<bool(const Waiting&)>& finds_failure);
 
   Context& context_;

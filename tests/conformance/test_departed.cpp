@@ -104,6 +104,81 @@ TEST(Departed, IsNamedByPersistentOperationsThatWaitForIt) {
   }
 }
 
+/// A list of two requests is waited for, or looked at until one of them has failed. Returns that failure.
+using ListWait = torii_status (*)(torii_request** list);
+const ListWait kListWaits[] = {
+    [](torii_request** list) {
+      int index = -1;
+      return torii_wait_any(list, 2, &index);
+    },
+    [](torii_request** list) { return torii_wait_all(list, 2); },
+    [](torii_request** list) {
+      int indices[2] = {};
+      int done = 0;
+      return torii_wait_some(list, 2, indices, nullptr, &done);
+    },
+    [](torii_request** list) {
+      torii_status status = TORII_OK;
+      for (int index = -1; index < 0 && status == TORII_OK;) status = torii_test_any(list, 2, &index);
+      return status;
+    },
+    [](torii_request** list) {
+      torii_status status = TORII_OK;
+      for (int done = 0; done == 0 && status == TORII_OK;) status = torii_test_all(list, 2, &done);
+      return status;
+    },
+    [](torii_request** list) {
+      torii_status status = TORII_OK;
+      for (int done = 0, i = 0; done == 0 && status == TORII_OK; i = 1 - i) {
+        status = torii_test(&list[i], &done);
+        std::this_thread::sleep_for(1ms);
+      }
+      return status;
+    },
+};
+
+/// Member 0 waits for a receive from member 1, which lives, and for an operation that needs member 2.
+void leave_a_list(ListWait wait, bool is_receive_first, const std::vector<int>& nodes) {
+  ThreadTeam options = team_of(kMembers);
+  options.nodes = nodes;
+  run_as_threads(options, [&](torii_context*, torii_team* team) {
+    torii_team* const part = team_to_leave(team);
+    const int rank = torii_team_rank(team);
+    Persistent persistent(part, TORII_BROADCAST, 1, 2);
+    if (rank == 0) {
+      std::int64_t never = 0;
+      torii_request* receive = nullptr;
+      EXPECT_EQ(torii_start_recv(part, &never, 1, TORII_I64, 1, 7, nullptr, &receive), TORII_OK) << last_error();
+      EXPECT_EQ(torii_restart(persistent.request), TORII_OK) << last_error();
+      torii_request* list[] = {persistent.request, persistent.request};
+      list[is_receive_first ? 0 : 1] = receive;
+      const auto begin = std::chrono::steady_clock::now();
+      expect_named(wait(list), begin, "broadcast");
+      for (torii_request*& one : list) (void)torii_wait(&one);
+    }
+    if (rank != 2) {
+      EXPECT_EQ(torii_barrier(team), TORII_OK) << last_error();
+    }
+    EXPECT_EQ(torii_request_free(&persistent.request), TORII_OK) << last_error();
+    EXPECT_EQ(torii_team_destroy(part), TORII_OK) << last_error();
+    if (rank == 2) {
+      EXPECT_EQ(torii_barrier(team), TORII_OK) << last_error();
+    }
+  });
+}
+
+TEST(Departed, IsNamedByListsOfRequests) {
+  for (const std::vector<int>& nodes : kPlaces) {
+    std::vector<std::function<void()>> cases;
+    for (const ListWait wait : kListWaits) {
+      for (const bool is_first : {false, true}) {
+        cases.emplace_back([=, &nodes] { leave_a_list(wait, is_first, nodes); });
+      }
+    }
+    side_by_side(cases);
+  }
+}
+
 /// Member 1 has done its part of a reduce and is gone when member 2 comes. Where its records would tell of that reduce
 /// they tell of a later operation with a lower number.
 void leave_in_time(std::size_t count, const std::vector<int>& nodes) {

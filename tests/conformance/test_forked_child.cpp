@@ -59,29 +59,21 @@ bool is_refused(torii_status status) {
 }
 
 /// Each returns true if the library refused it as it should.
-std::vector<std::function<bool()>> calls_of(const Things& things) {
-  static std::int64_t value = 1;
-  static std::int64_t sum = 0;
-  static torii_call call = make_call(TORII_ALLREDUCE, &value, &sum, 1, TORII_I64);
+using Calls = std::vector<std::function<bool()>>;
+
+template <typename Make>
+std::function<bool()> refused(Make make) {
+  return [=] { return is_refused(make()); };
+}
+
+Calls calls_of_requests(const Things& things) {
   static torii_request* request = nullptr;
   static torii_request* persistent = nullptr;
-  static torii_request* made = nullptr;
-  static torii_team* part = nullptr;
-  static torii_choice choice = {};
   static int answer = 0;
   static int indices[1] = {};
-  choice.size = sizeof(choice);
   request = things.ended;
   persistent = things.persistent;
-  const auto [context, team] = std::pair(things.context, things.team);
-  const auto refused = [](auto make) { return std::function<bool()>([=] { return is_refused(make()); }); };
   return {
-      refused([=] { return torii_allreduce(team, &value, &sum, 1, TORII_I64, TORII_SUM); }),
-      refused([=] { return torii_barrier(team); }),
-      refused([=] { return torii_broadcast(team, &value, 1, TORII_I64, 0); }),
-      refused([=] { return torii_run(team, &call); }),
-      refused([=] { return torii_start(team, &call, &made); }),
-      refused([=] { return torii_prepare(team, &call, &made); }),
       refused([=] { return torii_restart(persistent); }),
       refused([=] { return torii_request_free(&persistent); }),
       refused([=] { return torii_test(&request, &answer); }),
@@ -96,9 +88,31 @@ std::vector<std::function<bool()>> calls_of(const Things& things) {
         return torii_request_on_done(
             request, [](torii_status, void*) {}, nullptr);
       }),
+  };
+}
+
+Calls calls_of(const Things& things) {
+  static std::int64_t value = 1;
+  static std::int64_t sum = 0;
+  static torii_call call = make_call(TORII_ALLREDUCE, &value, &sum, 1, TORII_I64);
+  static torii_request* made = nullptr;
+  static torii_team* part = nullptr;
+  static torii_choice choice = {};
+  static std::uint64_t destination = 0;
+  choice.size = sizeof(choice);
+  const auto [context, team] = std::pair(things.context, things.team);
+  return {
+      refused([=] { return torii_allreduce(team, &value, &sum, 1, TORII_I64, TORII_SUM); }),
+      refused([=] { return torii_barrier(team); }),
+      refused([=] { return torii_broadcast(team, &value, 1, TORII_I64, 0); }),
+      refused([=] { return torii_run(team, &call); }),
+      refused([=] { return torii_start(team, &call, &made); }),
+      refused([=] { return torii_prepare(team, &call, &made); }),
       refused([=] { return torii_send(team, &value, 1, TORII_I64, 0, 0); }),
       refused([=] { return torii_recv(team, &value, 1, TORII_I64, 0, 0, nullptr); }),
       refused([=] { return torii_start_send(team, &value, 1, TORII_I64, 0, 0, &made); }),
+      refused([=] { return torii_transpose(team, &value, &sum, 1, 1, sizeof(value)); }),
+      refused([=] { return torii_permute(team, &value, 1, &destination, &sum, 1, sizeof(value)); }),
       refused([=] { return torii_group_begin(team); }),
       refused([=] { return torii_choose(team, &call, &choice); }),
       refused([=] { return torii_team_split(team, 0, 0, nullptr, &part); }),
@@ -110,6 +124,7 @@ std::vector<std::function<bool()>> calls_of(const Things& things) {
       refused([=] { return torii_context_destroy(context); }),
       refused([=] { return torii_progress(context, nullptr); }),
       [=] { return torii_team_lost(team, nullptr, 0) == -1; },
+      [=] { return torii_team_absent(team, nullptr, 0) == -1; },
       [=] { return torii_most_in_flight(team) == -1; },
       [=] { return torii_engine_bytes(context, nullptr, 0) == 0; },
       [=] { return torii_context_event_fd(context) == -1; },
@@ -121,7 +136,7 @@ std::vector<std::function<bool()>> calls_of(const Things& things) {
 }
 
 /// The number of the first call in a child that was not refused, + 1; 0: all were. -1: the child came to no end.
-int first_unrefused(const std::vector<std::function<bool()>>& calls) {
+int first_unrefused(const Calls& calls) {
   const pid_t child = fork();
   if (child == 0) {
     alarm(10);
@@ -162,6 +177,7 @@ TEST(ForkedChild, IsRefusedWhileAnotherThreadIsInside) {
     {
       const Holder holder(things.ended);
       EXPECT_EQ(first_unrefused(calls_of(things)), 0) << "many_callers " << many_callers;
+      EXPECT_EQ(first_unrefused(calls_of_requests(things)), 0) << "many_callers " << many_callers;
     }
     EXPECT_EQ(torii_wait(&things.ended), TORII_OK) << "the parent goes on: " << torii_last_error();
     int is_cancelled = 0;

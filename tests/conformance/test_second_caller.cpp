@@ -2,6 +2,7 @@
 // Two threads of a rank on a team that has one caller at a time: the second one is refused, and nothing else happens.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -110,6 +111,9 @@ void expect_calls_refused(torii_team* team) {
   expect_second(torii_choose(team, &call, &choice));
   torii_leaves* leaves = nullptr;
   expect_second(torii_leaves_create(team, 2, 0, 1, &leaves));
+  std::uint64_t destination = 0;
+  expect_second(torii_transpose(team, &value, &sum, 1, 2, sizeof(value)));
+  expect_second(torii_permute(team, &value, 1, &destination, &sum, 1, sizeof(value)));
   EXPECT_EQ(torii_group_begin(team), TORII_OK);
   EXPECT_EQ(torii_allreduce(team, &value, &sum, 1, TORII_I64, TORII_SUM), TORII_OK);
   expect_second(torii_group_end(team));
@@ -162,6 +166,119 @@ TEST(SecondCaller, MayPushProgressAndAsk) {
       EXPECT_EQ(torii_free(context, memory), TORII_OK) << last_error();
     });
   }
+}
+
+/// Rank 0 is in `first`, in which it waits for rank 1, while `second` runs on another thread of rank 0.
+void beside(const std::function<void(torii_team*)>& first, const std::function<void(torii_team*)>& second) {
+  std::atomic<bool> is_over = false;
+  ThreadTeam options = team_of(2);
+  options.idle = say_inside;
+  run_as_threads(options, [&](torii_context*, torii_team* team) {
+    std::atomic<bool> is_waiting = false;
+    std::thread other;
+    if (torii_team_rank(team) == 0) {
+      is_inside = &is_waiting;
+      other = std::thread([&] {
+        while (!is_waiting) std::this_thread::sleep_for(1ms);
+        second(team);
+        is_over = true;
+      });
+    } else {
+      while (!is_over) std::this_thread::sleep_for(1ms);
+    }
+    first(team);
+    if (other.joinable()) other.join();
+    is_inside = nullptr;
+    EXPECT_EQ(torii_barrier(team), TORII_OK) << last_error();
+  });
+}
+
+/// Redistributions pack into memory of the team.
+TEST(SecondCaller, LeavesTheMemoryOfARedistributionAlone) {
+  constexpr std::size_t kSide = 512;
+  constexpr std::size_t kItems = kSide * kSide / 2;
+  const auto item = [](std::size_t row, std::size_t column) { return static_cast<std::int64_t>(row * kSide + column); };
+  const auto transpose = [=](torii_team* team) {
+    const std::size_t rank = static_cast<std::size_t>(torii_team_rank(team));
+    std::vector<std::int64_t> input(kItems);
+    std::vector<std::int64_t> result(kItems, -1);
+    for (std::size_t i = 0; i < kItems; ++i) input[i] = item(rank * kSide / 2 + i / kSide, i % kSide);
+    EXPECT_EQ(torii_transpose(team, input.data(), result.data(), kSide, kSide, sizeof(std::int64_t)), TORII_OK)
+        << last_error();
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < kItems; ++i) wrong += result[i] != item(i % kSide, rank * kSide / 2 + i / kSide);
+    EXPECT_EQ(wrong, 0U);
+  };
+  const auto permute = [](torii_team* team) {
+    const bool is_first = torii_team_rank(team) == 0;
+    std::vector<std::uint64_t> input(kItems, is_first ? 1 : 2);
+    std::vector<std::uint64_t> destinations(kItems);
+    std::vector<std::uint64_t> result(kItems);
+    for (std::size_t i = 0; i < kItems; ++i) destinations[i] = i + (is_first ? kItems : 0);
+    EXPECT_EQ(torii_permute(team, input.data(), kItems, destinations.data(), result.data(), kItems, 8), TORII_OK)
+        << last_error();
+    EXPECT_EQ(result, std::vector<std::uint64_t>(kItems, is_first ? 2 : 1));
+  };
+  const auto others = [](torii_team* team) {
+    std::vector<std::int64_t> input(kItems, 7);
+    std::vector<std::int64_t> result(kItems);
+    std::vector<std::uint64_t> destinations(kItems);
+    for (std::size_t i = 0; i < kItems; ++i) destinations[i] = i;
+    expect_second(torii_transpose(team, input.data(), result.data(), kSide, kSide, sizeof(std::int64_t)));
+    expect_second(torii_permute(team, input.data(), kItems, destinations.data(), result.data(), kItems, 8));
+  };
+  beside(transpose, others);
+  beside(permute, others);
+}
+
+TEST(SecondCaller, DestroysNoLeaves) {
+  beside(
+      [](torii_team* team) {
+        torii_leaves* leaves = nullptr;
+        const std::size_t rank = static_cast<std::size_t>(torii_team_rank(team));
+        ASSERT_EQ(torii_leaves_create(team, 2, rank, 1, &leaves), TORII_OK) << last_error();
+        const std::int64_t one = 1;
+        std::int64_t sum = 0;
+        EXPECT_EQ(torii_allreduce_leaves(leaves, &one, 1, &sum, 1, TORII_I64, TORII_SUM), TORII_OK) << last_error();
+        EXPECT_EQ(sum, 2);
+        EXPECT_EQ(torii_leaves_destroy(leaves), TORII_OK);
+      },
+      [](torii_team* team) { expect_second(torii_team_destroy(team)); });
+}
+
+/// A group is one call: it is refused as a whole, or no other thread's call comes between its calls.
+TEST(SecondCaller, CutsNoGroup) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "threads that take over without a lock of their own break the rules, as the sanitizer says";
+#endif
+  run_as_threads(team_of(1), [](torii_context*, torii_team* team) {
+    constexpr std::size_t kCalls = 6;
+    constexpr std::int64_t kUntouched = -1;
+    std::atomic<bool> is_over = false;
+    std::thread other([&] {
+      const std::int64_t one = 1;
+      std::int64_t sum = 0;
+      while (!is_over) (void)torii_allreduce(team, &one, &sum, 1, TORII_I64, TORII_SUM);
+    });
+    int made = 0;
+    for (int round = 0; round < 5000 && !::testing::Test::HasFailure(); ++round) {
+      const std::int64_t value = round;
+      std::int64_t sums[kCalls];
+      std::fill(sums, sums + kCalls, kUntouched);
+      ASSERT_EQ(torii_group_begin(team), TORII_OK) << last_error();
+      for (std::size_t i = 0; i < kCalls; ++i) {
+        // Neighbours that differ do not run as one.
+        const torii_op op = i % 2 == 0 ? TORII_SUM : TORII_MAX;
+        ASSERT_EQ(torii_allreduce(team, &value, &sums[i], 1, TORII_I64, op), TORII_OK) << last_error();
+      }
+      const torii_status status = torii_group_end(team);
+      made += status == TORII_OK ? 1 : 0;
+      for (const std::int64_t sum : sums) EXPECT_EQ(sum, status == TORII_OK ? value : kUntouched);
+    }
+    is_over = true;
+    other.join();
+    RecordProperty("made", made);
+  });
 }
 
 /// Two threads that make one call after the other: those that are not refused give the right result. A job of one rank,

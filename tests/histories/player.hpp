@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/histories/forked_child.hpp"
 #include "tests/histories/gapped_call.hpp"
 #include "tools/torii-sim/faults/history.hpp"
 #include "tools/torii-sim/faults/vectors.hpp"
@@ -68,6 +69,8 @@ class Player {
   void wait_until(std::size_t step);
   void end(std::size_t team);
   void make_survivors(std::size_t team);
+  torii_status ask_for_survivors(std::size_t team, bool is_first, torii_team*& survivors);
+  void fork_child(std::size_t team);
   Call& make(std::size_t index, const CallSpec& spec, bool in_arena);
   Vector memory(std::size_t bytes, bool in_arena);
   void judge(Call& call, torii_status status);
@@ -83,6 +86,7 @@ class Player {
   std::deque<Call> calls_;
   std::deque<std::vector<std::byte>> private_memory_;
   std::vector<void*> arena_memory_;
+  std::deque<ForkedChild> children_;
 };
 
 }  // namespace torii::tests
