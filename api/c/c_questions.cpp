@@ -30,7 +30,7 @@ bool has_rank(const torii_context* context, int rank) {
 /// Writes at most `capacity` of the members that `ask` gives, and returns their number; -1 if it cannot.
 template <typename Ask>
 int list_members(const torii_team* team, int* members, int capacity, const Ask& ask) {
-  if (team == nullptr) return -1;
+  if (team == nullptr || team->context->context.is_forked_child()) return -1;
   int count = -1;
   (void)torii::c::answered([&] {
     const std::vector<int> list = ask();

@@ -26,7 +26,7 @@ class HasSurvivors {
   OneTeam survivors(const torii_team_options* options = nullptr) const {
     torii_team* part = nullptr;
     check(torii_team_survivors(team().handle(), options, &part));
-    return OneTeam(part, team().context_);
+    return OneTeam(part, team().handle_.get_deleter().context);
   }
   /// The same without these ranks of the team, though they may live, such as absent(). Equal on all survivors.
   OneTeam survivors(std::span<const int> without, const torii_team_options* options = nullptr) const {

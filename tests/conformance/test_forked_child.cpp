@@ -110,6 +110,7 @@ std::vector<std::function<bool()>> calls_of(const Things& things) {
       refused([=] { return torii_context_destroy(context); }),
       refused([=] { return torii_progress(context, nullptr); }),
       [=] { return torii_team_lost(team, nullptr, 0) == -1; },
+      [=] { return torii_team_absent(team, nullptr, 0) == -1; },
       [=] { return torii_most_in_flight(team) == -1; },
       [=] { return torii_engine_bytes(context, nullptr, 0) == 0; },
       [=] { return torii_context_event_fd(context) == -1; },
