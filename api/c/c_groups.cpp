@@ -85,11 +85,11 @@ torii_status torii_group_begin(torii_team* team) {
 
 torii_status torii_group_end(torii_team* team) {
   if (team == nullptr) return invalid("team is NULL");
+  if (team->context->context.is_forked_child()) return invalid(torii::c::kForked);
   Group* const found = group_of(team);
   if (found == nullptr) {
     return invalid("this thread is in no group of that team: torii_group_begin comes first");
   }
-  if (team->context->context.is_forked_child()) return invalid(torii::c::kForked);
   const torii::CancellationHeld held;
   Group group = std::move(*found);
   groups.erase(groups.begin() + (found - groups.data()));
