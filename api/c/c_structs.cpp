@@ -149,8 +149,9 @@ bool read_call(const torii_team* team, const torii_call* given, CallArguments& a
     }
     std::memcpy(arguments.factor.data(), call.factor, size_of(arguments.type));
   }
-  if (combines(arguments.collective) && arguments.op == Op::user) {
+  if (combines_by_user(arguments)) {
     arguments.user = {call.user, call.user_data, call.user_bytes};
+    arguments.commutes = call.commutes != 0;
     arguments.type = Type::u8;
   }
   return true;

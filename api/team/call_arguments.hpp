@@ -35,6 +35,7 @@ struct CallArguments {
   bool averages = false;  ///< with Op::sum: every element of the sum is divided by the number of ranks
   int root = 0;
   kernels::UserFunction user;
+  bool commutes = true;           ///< false, with Op::user only: operands are combined in the order of ranks
   bool is_internal = false;       ///< the library's own call: a forced algorithm need not be able to serve it
   std::uint32_t tag = 0;          ///< set by the library's own calls: calls with different tags are different calls
   bool told_over_leaves = false;  ///< of another rank's call, whose leaves are not known here
@@ -84,6 +85,11 @@ inline const char* op_name(int number) noexcept {
   return number == kAverageNumber ? "avg" : name(static_cast<Op>(number));
 }
 
+/// By the operation, not by the function: that of another rank is not known.
+inline bool combines_by_user(const CallArguments& arguments) noexcept {
+  return combines(arguments.collective) && arguments.op == Op::user;
+}
+
 /// The count in the call records for a call whose blocks have lengths of their own.
 inline constexpr std::uint64_t kUnequalInRecord = UINT64_MAX;
 inline std::uint64_t count_on_record(const CallArguments& arguments) noexcept {
@@ -95,7 +101,7 @@ inline bool same_call(const CallArguments& a, const CallArguments& b, int ranks)
   return a.collective == b.collective && a.unequal == b.unequal && (a.unequal || a.count == b.count) &&
          a.type == b.type && a.op == b.op && a.averages == b.averages && a.multiplies == b.multiplies &&
          a.root == b.root && a.user.call == b.user.call && a.user.data == b.user.data &&
-         a.user.element_bytes == b.user.element_bytes && a.is_internal == b.is_internal &&
+         a.user.element_bytes == b.user.element_bytes && a.commutes == b.commutes && a.is_internal == b.is_internal &&
          (a.block_counts == nullptr) == (b.block_counts == nullptr) && a.tag == b.tag && a.leaves == b.leaves &&
          (a.block_counts == nullptr || std::equal(a.block_counts, a.block_counts + ranks, b.block_counts));
 }

@@ -38,6 +38,7 @@ CallArguments arguments_of(const Standing& standing) {
   arguments.root = static_cast<int>(standing.root);
   arguments.is_packed = (standing.kind & kPacksInRecord) != 0;
   arguments.told_over_leaves = (standing.kind & kLeavesInRecord) != 0;
+  arguments.commutes = (standing.kind & kOrderedInRecord) == 0;
   return arguments;
 }
 
@@ -242,8 +243,10 @@ bool FailureMonitor::differs(int member, const Request& request, std::uint64_t s
     const bool has_counts = own->count == kUnequalInRecord || (own->kind & kPacksInRecord) != 0;
     const std::string refusals = refusals_text(member);
     const bool has_leaves = (own->kind & kLeavesInRecord) != 0 && refusals.empty();
+    const bool is_user = combines_by_user(arguments_of(*own)) && refusals.empty();
     difference = has_counts   ? ", with other counts"
                  : has_leaves ? ", over other leaves or after calls that differ"
+                 : is_user    ? ", with other user_bytes or after calls that differ"
                               : ", after calls that differ" + refusals;
   }
   // Named from the lower rank's side, so that the text does not depend on which rank noticed first.

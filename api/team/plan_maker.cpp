@@ -161,6 +161,7 @@ void set_record(CallPlan& call_plan) {
                 static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(op_number(arguments)));
   if (arguments.is_packed) call_plan.record_kind |= kPacksInRecord;
   if (arguments.leaves != nullptr) call_plan.record_kind |= kLeavesInRecord;
+  if (!arguments.commutes) call_plan.record_kind |= kOrderedInRecord;
 }
 
 std::uint32_t signature_of(const CallPlan& call_plan, int root) noexcept {
@@ -174,6 +175,7 @@ std::uint32_t signature_of(const CallPlan& call_plan, int root) noexcept {
   if (arguments.leaves != nullptr) signature = mix(signature, arguments.leaves->digest());
   for (const std::size_t count : call_plan.block_counts) signature = mix(signature, count);
   if (arguments.tag != 0) signature = mix(signature, arguments.tag);
+  if (!arguments.commutes) signature = mix(signature, kOrderedInRecord);
   return signature | 1U;
 }
 
@@ -237,10 +239,17 @@ bool PlanMaker::runs_as_float(const CallArguments& arguments) const noexcept {
 void PlanMaker::select_for(CallPlan& call_plan, const PlanRequest& request, std::size_t total_bytes) const {
   const CallArguments& arguments = call_plan.arguments;
   const bool is_own = own_tune_table_ != nullptr && !arguments.is_internal;
-  call_plan.selected =
-      select(is_own ? *own_tune_table_ : members_.context().tune_table(), arguments.is_internal ? Forced{} : forced_,
-             request, arguments.unequal ? kUnequalBytes : total_bytes, members_.several_nodes(),
-             members_.transport().capabilities().put_bytes);
+  try {
+    call_plan.selected =
+        select(is_own ? *own_tune_table_ : members_.context().tune_table(), arguments.is_internal ? Forced{} : forced_,
+               request, arguments.unequal ? kUnequalBytes : total_bytes, members_.several_nodes(),
+               members_.transport().capabilities().put_bytes);
+  } catch (const Error& error) {
+    if (!is_ordered(arguments) || determinism_ == Determinism::canonical || arguments.leaves != nullptr) throw;
+    throw Error(error.status(),
+                error.what() + std::string("; an operation that does not commute runs at canonical, in the order of "
+                                           "ranks: set commutes, on all ranks, if this one does"));
+  }
 }
 
 std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const {

@@ -26,8 +26,12 @@ class PlanMaker {
   std::unique_ptr<CallPlan> make(const CallArguments& arguments) const;
 
  private:
+  /// At `run` rows may combine in any order; but all rows combine scans in the order of ranks.
+  bool is_ordered(const CallArguments& arguments) const noexcept {
+    return !arguments.commutes && !is_prefix(arguments.collective);
+  }
   Determinism determinism_of(const CallArguments& arguments) const noexcept {
-    return arguments.leaves != nullptr ? Determinism::canonical : determinism_;
+    return arguments.leaves != nullptr || is_ordered(arguments) ? Determinism::canonical : determinism_;
   }
   bool sums_travel_as_float(const CallArguments& arguments) const noexcept;
   bool runs_as_float(const CallArguments& arguments) const noexcept;

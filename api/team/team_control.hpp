@@ -58,6 +58,8 @@ inline constexpr std::uint64_t kPreparesInRecord = std::uint64_t{1} << 63 | std:
 inline constexpr std::uint64_t kPacksInRecord = std::uint64_t{1} << 25;
 /// Set in the kind of a call over leaves.
 inline constexpr std::uint64_t kLeavesInRecord = std::uint64_t{1} << 26;
+/// Set in the kind of a call whose operation does not commute.
+inline constexpr std::uint64_t kOrderedInRecord = std::uint64_t{1} << 27;
 /// Records of the calls that share channels, then those of the persistent operations.
 inline constexpr std::size_t kSharedRecords = 16;
 inline constexpr std::size_t kCallRecords = 32;

@@ -193,7 +193,8 @@ TORII_API torii_status torii_team_abort(torii_team* team, const char* reason);
 
 /* ---- operations ------------------------------------------------------------------------------------------------- */
 
-/* out[i] = left[i] op right[i]; `out` may be the address of `left` or of `right`. Must be associative. */
+/* out[i] = left[i] op right[i]; `out` may be the address of `left` or of `right`. Must be associative, and may depend
+ * on the order of operands (torii_call.commutes). */
 typedef void (*torii_user_function)(const void* left, const void* right, void* out, size_t count, void* data);
 
 /* Moves the bytes [offset_bytes, offset_bytes + bytes) of this rank's vector to `to`, or from `from`. offset_bytes is a
@@ -255,6 +256,10 @@ typedef struct torii_call {
   size_t leaf_stride;         /* elements from one leaf in `input` to the next; 0: one right behind the other */
   torii_leaf_function leaf;   /* writes the leaves, in place of `input`; may be NULL */
   void* leaf_data;
+  /* With TORII_USER, equal on all ranks. 0: operands are combined in the order of ranks, at `canonical` whatever the
+   * team's determinism, and a reduce_scatter has at most 256 ranks. Not 0: the order does not matter to `user`, so the
+   * team combines as for other operations, which may be faster. */
+  int commutes;
 } torii_call;
 
 /* Runs one operation to its end: blocks as the named functions do, with their statuses (torii/collectives.h). In a

@@ -195,11 +195,12 @@ static bool make_team(setup_t* setup, coll_torii_team_t kind) {
     options.determinism = text_or_null(own->determinism);
     /* The torus is that of the job; a part of it is a node here. */
     if (ranks == torii_context_ranks(own->context)) options.topology = text_or_null(own->topology);
+    /* One call after the other: a second channel would only spread them over more lines of memory. */
+    options.channels = 1;
+  } else {
+    /* At canonical, one plan serves operations that commute and those that do not; two would need more staging. */
+    options.tune_table = coll_torii_background_table;
   }
-  /* One call after the other: a second channel would only spread them over more lines of memory. */
-  if (kind == TEAM_BLOCKING || kind == TEAM_ORDERED) options.channels = 1;
-  /* These teams also run operations that do not commute, so they always combine in the order of ranks. */
-  if (kind == TEAM_BACKGROUND || kind == TEAM_PERSISTENT) options.tune_table = coll_torii_background_table;
   const torii_status status = torii_team_create(own->context, &options, &setup->module->teams[kind]);
   free(members);
   if (status != TORII_OK && setup->is_agreed) {
@@ -212,7 +213,7 @@ static bool make_team(setup_t* setup, coll_torii_team_t kind) {
 }
 
 /* By coll_torii_team_t. */
-static const char* const names[TEAM_COUNT] = {"blocking", "background", "ordered", "persistent"};
+static const char* const names[TEAM_COUNT] = {"blocking", "background", "persistent"};
 
 static void destroy_team(coll_torii_module_t* module, coll_torii_team_t kind) {
   (void)torii_team_destroy(module->teams[kind]);

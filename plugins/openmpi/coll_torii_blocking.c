@@ -25,12 +25,11 @@ static torii_status run_staged(coll_torii_operation_t* operation, torii_team* te
 /* The team for a call that torii can take; NULL if the call is left. */
 static torii_team* team_for(const coll_torii_operation_t* operation, coll_torii_module_t* module,
                             struct ompi_communicator_t* comm) {
-  const coll_torii_team_t kind = operation->ordered ? TEAM_ORDERED : TEAM_BLOCKING;
   if (module->states[TEAM_BACKGROUND] == STATE_NEW && coll_torii_pays_in_background(module)) {
     (void)coll_torii_attach(module, comm, TEAM_BACKGROUND);
   }
-  if (module->states[kind] == STATE_NEW && !coll_torii_pays(module, operation)) return NULL;
-  return coll_torii_attach(module, comm, kind);
+  if (module->states[TEAM_BLOCKING] == STATE_NEW && !coll_torii_pays(module, operation)) return NULL;
+  return coll_torii_attach(module, comm, TEAM_BLOCKING);
 }
 
 /* Runs a described call. False if the call is left to the component below; all ranks then leave it. */

@@ -74,8 +74,7 @@ typedef struct coll_torii_access_t coll_torii_access_t;
 typedef struct coll_torii_operation_t {
   coll_torii_kind_t kind;
   bool rooted;
-  bool ordered; /* does not commute */
-  int status;   /* OMPI_SUCCESS, or why this rank could not prepare the operation */
+  int status; /* OMPI_SUCCESS, or why this rank could not prepare the operation */
   torii_call call;
   coll_torii_user_t user;
   size_t input_bytes; /* of the staging that replaces the caller's input; 0: none */

@@ -109,13 +109,11 @@ coll_torii_answer_t coll_torii_describe_reduce_scatter(coll_torii_operation_t* o
   return ANSWER_TAKE;
 }
 
-/* Prefixes are combined in the order of ranks on every team. */
 static coll_torii_answer_t describe_prefix(coll_torii_operation_t* operation, torii_collective collective,
                                            const void* input, void* result, int count, ompi_datatype_t* type,
                                            ompi_op_t* op, bool has_result) {
   const coll_torii_answer_t answer = set_call(operation, collective, count, type, op);
   if (answer != ANSWER_TAKE) return answer;
-  operation->ordered = false;
   set_input(operation, input == MPI_IN_PLACE ? result : input, (size_t)count, type);
   if (has_result) set_result(operation, result, (size_t)count, type, false);
   return ANSWER_TAKE;

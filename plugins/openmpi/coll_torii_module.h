@@ -13,7 +13,6 @@ typedef enum {
   /* Non-blocking operations have a team of their own: Open MPI starts some from inside opal_progress(). Each rank may
    * then be at another blocking operation, or inside one. */
   TEAM_BACKGROUND,
-  TEAM_ORDERED,    /* for blocking operations that do not commute: combines in the order of ranks */
   TEAM_PERSISTENT, /* persistent operations hold staging as long as they live */
   TEAM_COUNT
 } coll_torii_team_t;

@@ -185,6 +185,6 @@ bool coll_torii_map_reduction(coll_torii_operation_t* operation, ompi_op_t* op, 
   call->user_bytes = (size_t)coll_torii_extent(type);
   operation->user.op = op;
   operation->user.type = type;
-  operation->ordered = !ompi_op_is_commute(op);
+  call->commutes = ompi_op_is_commute(op);
   return true;
 }

@@ -4,5 +4,5 @@
 
 #include "plugins/openmpi/coll_torii_call.h"
 
-/* Sets type, op, user function and whether the operation is ordered. False if torii cannot run it. */
+/* Sets type, op, user function and whether it commutes. False if torii cannot run it. */
 bool coll_torii_map_reduction(coll_torii_operation_t* operation, ompi_op_t* op, ompi_datatype_t* type);

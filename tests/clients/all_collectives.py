@@ -126,7 +126,14 @@ def user_operation(comm):
     operation = MPI.Op.Create(join, commute=False)
     got = array.array("q", [0, 0])
     comm.Allreduce([array.array("q", [comm.rank + 1, 1]), MPI.LONG_LONG], [got, MPI.LONG_LONG], op=operation)
-    check(got, [int("".join(str(r + 1) for r in range(comm.size))), int("1" * comm.size)], "a user's operation")
+    wanted = [int("".join(str(r + 1) for r in range(comm.size))), int("1" * comm.size)]
+    check(got, wanted, "a user's operation")
+    for root in range(comm.size):
+        for begin in (comm.Reduce, comm.Ireduce):
+            got = array.array("q", [0, 0])
+            mine = [array.array("q", [comm.rank + 1, 1]), MPI.LONG_LONG]
+            wait(begin(mine, [got, MPI.LONG_LONG] if comm.rank == root else None, op=operation, root=root))
+            check(got, wanted if comm.rank == root else [0, 0], "a user's operation, to one rank")
     operation.Free()
 
 

@@ -95,6 +95,18 @@ constexpr HostileValue kValues[] = {
     {"call.op INT_MIN", kCall, [](Given& a) { set_number(a.call.op, INT_MIN); }},
     {"call.op premul_sum", kCall, [](Given& a) { a.call.op = TORII_PREMUL_SUM; }},
     {"call.op of no user", kCall, [](Given& a) { a.call.op = TORII_USER; }},
+    {"call.commutes of no user", kCall,
+     [](Given& a) {
+       a.call.op = TORII_USER;
+       a.call.commutes = INT_MIN;
+     }},
+    {"call.user_bytes SIZE_MAX", kCall,
+     [](Given& a) {
+       a.call.op = TORII_USER;
+       a.call.user = [](const void*, const void*, void*, std::size_t, void*) {};
+       a.call.user_bytes = SIZE_MAX;
+       a.call.commutes = 1;
+     }},
     {"call.input NULL", kCall, [](Given& a) { a.call.input = nullptr; }},
     {"call.result NULL", kCall, [](Given& a) { a.call.result = nullptr; }},
     {"call.count SIZE_MAX", kCall, [](Given& a) { a.call.count = SIZE_MAX; }},

@@ -106,6 +106,13 @@ const HostileQuestion kQuestions[] = {
        for (const int capacity : {0, -1, INT_MIN}) EXPECT_EQ(torii_team_lost(a.team, &member, capacity), 0);
        EXPECT_EQ(torii_team_lost(a.team, nullptr, INT_MAX), 0);
      }},
+    {"torii_team_absent",
+     [](const Given& a) {
+       int member = 7;
+       EXPECT_EQ(torii_team_absent(nullptr, &member, 1), -1);
+       for (const int capacity : {0, -1, INT_MIN}) EXPECT_EQ(torii_team_absent(a.team, &member, capacity), 0);
+       EXPECT_EQ(torii_team_absent(a.team, nullptr, INT_MAX), 0);
+     }},
     {"torii_most_in_flight", [](const Given&) { EXPECT_EQ(torii_most_in_flight(nullptr), -1); }},
     // These two take a team of their own, which has failed afterwards.
     {"torii_team_abort", [](const Given&) { EXPECT_EQ(torii_team_abort(nullptr, nullptr), TORII_INVALID_ARGUMENT); }},

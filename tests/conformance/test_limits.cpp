@@ -226,6 +226,50 @@ ThreadTeam many_threads(int ranks) {
   return options;
 }
 
+/// A map from x to a x + b. Compositions do not commute.
+struct LimitMap {
+  std::uint32_t a, b;
+};
+void compose_limit_maps(const void* left, const void* right, void* out, std::size_t count, void*) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const LimitMap first = static_cast<const LimitMap*>(left)[i];
+    const LimitMap second = static_cast<const LimitMap*>(right)[i];
+    static_cast<LimitMap*>(out)[i] = {first.a * second.a, second.a * first.b + second.b};
+  }
+}
+LimitMap limit_map_of(int rank) {
+  const auto number = static_cast<std::uint32_t>(rank);
+  return {2 * number + 3, number + 1};
+}
+
+/// A reduce has the order of ranks whatever their number; a reduce_scatter of so many is refused, and says why.
+void expect_rank_order(torii_team* team) {
+  const int rank = torii_team_rank(team);
+  const int ranks = torii_team_ranks(team);
+  const std::vector<LimitMap> input(static_cast<std::size_t>(ranks), limit_map_of(rank));
+  LimitMap result = {};
+  torii_call call = make_call(TORII_REDUCE, input.data(), &result, 1, TORII_U8, TORII_USER, ranks - 24);
+  call.user = compose_limit_maps;
+  call.user_bytes = sizeof(LimitMap);
+  EXPECT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+  if (rank == ranks - 24) {
+    LimitMap expected = limit_map_of(0);
+    for (int other = 1; other < ranks; ++other) {
+      const LimitMap next = limit_map_of(other);
+      compose_limit_maps(&expected, &next, &expected, 1, nullptr);
+    }
+    EXPECT_EQ(result.a, expected.a);
+    EXPECT_EQ(result.b, expected.b);
+  }
+  call.collective = TORII_REDUCE_SCATTER;
+  EXPECT_EQ(torii_run(team, &call), TORII_UNSUPPORTED);
+  const std::string text = torii_last_error();
+  EXPECT_NE(text.find("node: node is for up to 256 ranks, there are 1024"), std::string::npos) << text;
+  EXPECT_NE(text.find("an operation that does not commute runs at canonical"), std::string::npos) << text;
+  call.commutes = 1;
+  EXPECT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+}
+
 TEST(Limits, ATeamOf1024RanksRuns) {
   run_as_threads(many_threads(kRanksMost), [](torii_context*, torii_team* team) {
     EXPECT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();
@@ -233,6 +277,7 @@ TEST(Limits, ATeamOf1024RanksRuns) {
     std::int64_t sum = 0;
     EXPECT_EQ(torii_allreduce(team, &own, &sum, 1, TORII_I64, TORII_SUM), TORII_OK) << torii_last_error();
     EXPECT_EQ(sum, std::int64_t{kRanksMost} * (kRanksMost - 1) / 2);
+    expect_rank_order(team);
   });
 }
 

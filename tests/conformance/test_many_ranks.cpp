@@ -116,6 +116,7 @@ bool check_call(torii_team* team, torii_collective collective, Operand operand, 
   if (operand.op == TORII_USER) {
     call.user = multiply;
     call.user_bytes = sizeof(Matrix);
+    call.commutes = 1;  // any order: torii_expect() has that of the algorithm
   }
   torii_choice choice = {};
   choice.size = sizeof(choice);

@@ -126,8 +126,21 @@ std::size_t result_count(const CallSpec& spec, Place place) {
   }
 }
 
+/// The same as fold(), one rank after the other.
+std::vector<std::byte> fold_by_user(const CallSpec& spec, int last, std::size_t first, std::size_t count) {
+  std::vector<std::byte> result(count * element_bytes(spec));
+  std::vector<std::byte> next(result.size());
+  fill_elements(spec, 0, first, count, result.data());
+  for (int rank = 1; rank < last; ++rank) {
+    fill_elements(spec, rank, first, count, next.data());
+    user_operation(spec.commutes)(result.data(), next.data(), result.data(), count, nullptr);
+  }
+  return result;
+}
+
 /// Ranks 0 .. last - 1 combined by the plain reference: elements [first, first + count).
 std::vector<std::byte> fold(const CallSpec& spec, int last, std::size_t first, std::size_t count) {
+  if (spec.op == TORII_USER) return fold_by_user(spec, last, first, count);
   std::vector<std::byte> inputs(static_cast<std::size_t>(last) * count * element_bytes(spec));
   std::vector<const void*> sources;
   for (int rank = 0; rank < last; ++rank) {
@@ -169,6 +182,12 @@ CallSpec random_call(std::mt19937_64& random) {
     spec.unequal = true;
     spec.in_place = false;
   }
+  // By the same seed.
+  if (spec.kind == CallKind::collective && combines(spec.collective) && mixed(spec.seed + 6) % 6 == 0) {
+    spec.type = kUserType;
+    spec.op = TORII_USER;
+    spec.commutes = mixed(spec.seed + 7) % 3 == 0;
+  }
   return spec;
 }
 
@@ -183,6 +202,8 @@ CallSpec unlike(CallSpec spec, std::mt19937_64& random) {
     spec.op = TORII_SUM;
   } else if (is_rooted(spec) && number_in(random, 2) == 0) {
     ++spec.root;
+  } else if (combines(spec.collective) && spec.op == TORII_USER && number_in(random, 2) == 0) {
+    spec.commutes = !spec.commutes;
   } else {
     ++spec.count;
   }
@@ -197,7 +218,10 @@ std::string text_of(const CallSpec& spec) {
   if (redistributes(spec.kind)) text = spec.kind == CallKind::transpose ? "transpose" : "permute";
   if (spec.kind == CallKind::sends) text = "sends and receives";
   if (spec.unequal && spec.kind == CallKind::collective) text += "v";
-  if (combines(spec.collective)) text += std::string(" (") + name(static_cast<Op>(spec.op)) + ")";
+  if (combines(spec.collective)) {
+    const bool is_ordered = spec.op == TORII_USER && !spec.commutes;
+    text += std::string(" (") + name(static_cast<Op>(spec.op)) + (is_ordered ? ", does not commute)" : ")");
+  }
   text += " of " + std::to_string(spec.count) + " x " + name(static_cast<Type>(spec.type));
   if (spec.in_place) text += " in place";
   return is_rooted(spec) ? text + ", root " + std::to_string(spec.root) : text;
@@ -298,6 +322,11 @@ Overlap overlap_of(const CallSpec& spec, Place place) {
 
 void write_words(Words& words, const CallSpec& spec, Place place, const void* input, void* result) {
   words.call = call_of(spec.collective, input, result, spec.count, spec.type, spec.op, root_of(spec, place));
+  if (spec.op == TORII_USER) {
+    words.call.user = user_operation(spec.commutes);
+    words.call.user_bytes = element_bytes(spec);
+    words.call.commutes = spec.commutes ? 1 : 0;
+  }
   if (!spec.unequal) return;
   words.call.unequal = 1;
   const bool is_alltoall = spec.collective == TORII_ALLTOALL;

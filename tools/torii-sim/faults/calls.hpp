@@ -25,6 +25,7 @@ struct CallSpec {
   torii_collective collective = TORII_BARRIER;
   torii_type type = TORII_I32;
   torii_op op = TORII_SUM;
+  bool commutes = true;  ///< of TORII_USER: sums; otherwise affine maps, which do not commute
   std::size_t count = 0;
   int root = 0;
   bool in_place = false;      ///< on the ranks that can

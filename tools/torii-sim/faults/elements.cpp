@@ -89,6 +89,27 @@ const std::vector<std::byte>& table_of(torii_type type, bool is_product) {
   return tables[type][is_product ? 1 : 0];
 }
 
+void add_numbers(const void* left, const void* right, void* out, std::size_t count, void* /*data*/) {
+  const auto* const first = static_cast<const std::uint64_t*>(left);
+  const auto* const second = static_cast<const std::uint64_t*>(right);
+  for (std::size_t i = 0; i < count; ++i) static_cast<std::uint64_t*>(out)[i] = first[i] + second[i];
+}
+
+/// The left map first.
+void compose_maps(const void* left, const void* right, void* out, std::size_t count, void* /*data*/) {
+  struct Map {
+    std::uint32_t factor;
+    std::uint32_t summand;
+  };
+  static_assert(sizeof(Map) == sizeof(std::uint64_t));
+  const auto* const first = static_cast<const Map*>(left);
+  const auto* const second = static_cast<const Map*>(right);
+  for (std::size_t i = 0; i < count; ++i) {
+    static_cast<Map*>(out)[i] = {first[i].factor * second[i].factor,
+                                 second[i].factor * first[i].summand + second[i].summand};
+  }
+}
+
 std::size_t rows_of(const CallSpec& spec) { return 1 + spec.count % 61; }
 std::size_t columns_of(const CallSpec& spec) { return 1 + spec.lengths % 53; }
 std::size_t permuted_of(const CallSpec& spec) { return 1 + spec.count % 3001; }
@@ -122,6 +143,8 @@ torii_op random_op(std::mt19937_64& random, torii_type type) {
     if (kernels::find(static_cast<Op>(op), static_cast<Type>(type), kernels::Isa::reference) != nullptr) return op;
   }
 }
+
+torii_user_function user_operation(bool commutes) noexcept { return commutes ? add_numbers : compose_maps; }
 
 void fill_elements(const CallSpec& spec, int rank, std::size_t first, std::size_t count, std::byte* out) {
   const std::size_t bytes = torii_type_bytes(spec.type);

@@ -18,6 +18,12 @@ torii_type random_type(std::mt19937_64& random, CallKind kind);
 /// An operation that is defined for the type and gives the same bits in any order.
 torii_op random_op(std::mt19937_64& random, torii_type type);
 
+/// The type of the elements of a user's operation, for results and data: either a number, or a map from x to a x + b,
+/// of which a has the lower half. All is modulo a power of two.
+inline constexpr torii_type kUserType = TORII_U64;
+/// Sums of numbers, which commute, or compositions of maps, which do not.
+torii_user_function user_operation(bool commutes) noexcept;
+
 /// Writes elements [first, first + count) of the rank's data.
 void fill_elements(const CallSpec& spec, int rank, std::size_t first, std::size_t count, std::byte* out);
 
