@@ -27,14 +27,15 @@ bool TeamUse::try_begin_call() noexcept {
 }
 
 /// In a forked child no lock may be asked: its holder is not there.
-unsigned Entry::enter_slowly(const Context& context, TeamUse& use, Door& door) noexcept {
+unsigned Entry::enter_without_door(const Context& context, TeamUse& use) noexcept {
   if (context.is_forked_child()) return kIsForked;
-  unsigned state = 0;
-  if (!use.has(TeamUse::kManyCallers)) {
-    if (!use.try_begin_call()) return kIsSecond;
-    state = kIsCall;
-  }
-  if (use.has(TeamUse::kManyCallers | TeamUse::kInBackground)) {
+  if (use.has(TeamUse::kManyCallers)) return 0;
+  return use.try_begin_call() ? kIsCall : kIsSecond;
+}
+
+unsigned Entry::enter_slowly(const Context& context, TeamUse& use, Door& door) noexcept {
+  unsigned state = enter_without_door(context, use);
+  if ((state & (kIsForked | kIsSecond)) == 0 && use.has(TeamUse::kManyCallers | TeamUse::kInBackground)) {
     door.enter();
     state |= kHasDoor;
   }

@@ -49,6 +49,10 @@ class Entry {
  public:
   Entry(const Context& context, TeamUse& use, Door& door) noexcept
       : use_(use), door_(door), state_(enter(context, use, door)) {}
+  /// Around several steps, each of which goes through the door: in between, those who may be inside too come in.
+  struct AroundSteps {};
+  Entry(const Context& context, TeamUse& use, Door& door, AroundSteps) noexcept
+      : use_(use), door_(door), state_(enter_without_door(context, use)) {}
   ~Entry() {
     if ((state_ & kHasDoor) != 0) door_.leave();
     if ((state_ & kIsCall) != 0) use_.remove(TeamUse::kCalled);
@@ -79,6 +83,7 @@ class Entry {
     return kIsCall | kHasDoor;
   }
   static unsigned enter_slowly(const Context& context, TeamUse& use, Door& door) noexcept;
+  static unsigned enter_without_door(const Context& context, TeamUse& use) noexcept;
 
   TeamUse& use_;
   Door& door_;

@@ -51,7 +51,6 @@ bool Operations::lose(int context_rank, const std::shared_ptr<const void>& write
   } catch (const std::exception&) {
     agreement_.claim(Status::peer_lost, member, "a rank was left out of a team of survivors");
   }
-  agreement_.push_out();  // this rank may never be in a call of the team again
   return holds;
 }
 
@@ -84,15 +83,22 @@ Status Operations::call_when_done(Request& request, torii_done_function done, vo
 Status Operations::run(Request& request) noexcept {
   const CancellationHeld held(waits_.several_nodes());
   const Entry entry = waits_.enter();
-  if (entry.is_refused()) return entry.refuse();
+  return entry.is_refused() ? entry.refuse() : run_inside(request);
+}
+
+Status Operations::run_step(Request& request) noexcept {
+  const CancellationHeld held(waits_.several_nodes());
+  const Inside inside = waits_.step_in();
+  return run_inside(request);
+}
+
+Status Operations::run_inside(Request& request) noexcept {
   const Status status = start(request);
-  if (status != Status::ok) return status;
-  return waits_.run_to_end(request);
+  return status != Status::ok ? status : waits_.run_to_end(request);
 }
 
 Status Operations::adopt_failure() noexcept {
-  const Entry entry = waits_.enter();
-  if (entry.is_refused()) return entry.refuse();
+  const Inside inside = waits_.step_in();
   return in_flight_.adopt_failure();
 }
 

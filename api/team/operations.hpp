@@ -44,6 +44,9 @@ class Operations final : public AttachedTeam {
   Status wait(Request& request) noexcept { return waits_.wait(request); }
   HasEnded wait(Request& request, std::int64_t most_ns) noexcept { return waits_.wait(request, most_ns); }
   Status run(Request& request) noexcept;
+  /// For calls that consist of others, which are made by run_step() and adopt_failure().
+  [[nodiscard]] Entry enter_around_steps() noexcept { return waits_.enter_around_steps(); }
+  Status run_step(Request& request) noexcept;
   bool run_cached(const CallKey& call, Status& status) noexcept;
   HasEnded test(Request& request) noexcept { return waits_.test(request); }
   /// For a receive: not cancelled if it has met its send, and will be done.
@@ -63,13 +66,14 @@ class Operations final : public AttachedTeam {
   void tell_absent(const MemberSet& members) noexcept { in_flight_.tell_absent(members); }
   /// A call cannot go on for a reason of this rank: the team fails. Returns what adopt_failure() does.
   Status give_up(Status status, const std::string& reason) noexcept;
-  /// Ends all requests with the failure of the team. The first call to learn of it reports the cause, later ones
-  /// `poisoned`.
+  /// A step: ends all requests with the failure of the team. The first call to learn of it reports the cause, later
+  /// ones `poisoned`.
   Status adopt_failure() noexcept;
 
   std::uint64_t engine_bytes(int engine) const noexcept override { return channels_.engine_bytes(engine); }
   bool progress_in_background() noexcept override { return waits_.progress_in_background(); }
   bool lose(int context_rank, const std::shared_ptr<const void>& writer) noexcept override;
+  void push_out() noexcept override { agreement_.push_out(); }
   /// What lose() has given, after close().
   std::vector<std::shared_ptr<const void>> take_writers() noexcept { return std::move(writers_); }
   Channels& channels() noexcept { return channels_; }
@@ -81,6 +85,7 @@ class Operations final : public AttachedTeam {
   CallPlan* prepare_inside(Request& request, Status& status) noexcept;
   // operations_start.cpp: from a call to an operation that runs.
   Status start(Request& request) noexcept;
+  Status run_inside(Request& request) noexcept;
   bool fold_leaves_of(Request& request, Status& status) noexcept;
   void give_back_operands(Request& request) noexcept {
     copies_.give_back(std::exchange(request.copies.operands, nullptr));

@@ -31,6 +31,12 @@ std::int64_t deadline_of(const TeamOptions& options, const Settings& settings) {
   return timeout_ns_of(options.timeout_s != 0 ? options.timeout_s : settings.timeout_s);
 }
 
+void check(const Entry& entry) {
+  if (!entry.is_refused()) return;
+  const Status status = entry.refuse();
+  throw Error(status, last_error());
+}
+
 }  // namespace
 
 Team::Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved)
@@ -84,11 +90,16 @@ void Team::tell_cause() const noexcept {
 }
 
 std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options) {
+  const Entry entry = operations_.enter_around_steps();
+  check(entry);
   return TeamFactory(context()).make_part(*this, color, key, options);
 }
 
-std::unique_ptr<Team> Team::survivors(const TeamOptions& options, const Error* refusal) {
-  return TeamFactory(context()).make_survivors(*this, options, refusal);
+std::unique_ptr<Team> Team::survivors(const TeamOptions& options, const Trouble& trouble) {
+  const Entry entry = operations_.enter_around_steps();
+  check(entry);
+  const std::lock_guard lock(survivors_mutex_);
+  return TeamFactory(context()).make_survivors(*this, options, trouble);
 }
 
 bool Team::decide_split(bool agreed) {

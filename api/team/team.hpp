@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "api/team/staging_budget.hpp"
 #include "api/team/team_agreement.hpp"
 #include "api/team/team_options.hpp"
+#include "api/team/trouble.hpp"
 #include "runtime/plan/leaves.hpp"
 
 namespace torii {
@@ -28,9 +30,9 @@ class Team final {
   std::unique_ptr<Team> split(int color, int key, const TeamOptions& options);
   /// For split(): Bootstrap::decide() over this team's members.
   bool decide_split(bool agreed);
-  /// The living members of a poisoned team, but those that the options leave out. Collective over them. `refusal`: why
+  /// The living members of a poisoned team, but those that the options leave out. Collective over them. `trouble`: why
   /// this rank's call makes no sense, which fails the others' calls too.
-  std::unique_ptr<Team> survivors(const TeamOptions& options, const Error* refusal);
+  std::unique_ptr<Team> survivors(const TeamOptions& options, const Trouble& trouble);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -62,6 +64,8 @@ class Team final {
   void wait_to_end(Request& request) noexcept;
   /// submit() and wait().
   Status run(Request& request) noexcept { return operations_.run(request); }
+  /// run() within split().
+  Status run_step(Request& request) noexcept { return operations_.run_step(request); }
   /// run() for a call like the last one, the most frequent case: its call plan exists, and only the buffers are new.
   /// False for another call, or if other operations are in flight: the caller then uses run(). (An optional status
   /// would be returned through memory, written as two words and read as one, for which processors wait.)
@@ -117,7 +121,8 @@ class Team final {
   std::vector<std::unique_ptr<const LeafIntervals>> leaves_;  ///< to which calls and plans point
   PlanCache plans_;
   Operations operations_;
-  const bool follows_caches_;  ///< TeamOptions::follows_caches
+  const bool follows_caches_;   ///< TeamOptions::follows_caches
+  std::mutex survivors_mutex_;  ///< held by a thread that asks for survivors
   bool survivors_made_ = false;
   bool owns_memory_ = false;  ///< all members have made their object: until then no member puts or departs
 };

@@ -25,7 +25,7 @@ class TeamBootstrap final : public Bootstrap {
     request.arguments.result = all.data();
     request.arguments.count = mine.size();
     request.arguments.is_internal = true;
-    const Status status = team_.run(request);
+    const Status status = team_.run_step(request);
     if (status != Status::ok) throw Error(status, last_error());
   }
   bool decide(bool agreed) override { return team_.decide_split(agreed); }

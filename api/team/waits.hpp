@@ -42,6 +42,9 @@ class Waits final : public StartWaits {
 
   /// For every call on the team, before it does anything else.
   [[nodiscard]] Entry enter() noexcept { return {context_, use_, door_}; }
+  /// For one that has several steps, each of which begins with step_in().
+  [[nodiscard]] Entry enter_around_steps() noexcept { return {context_, use_, door_, Entry::AroundSteps{}}; }
+  [[nodiscard]] Inside step_in() noexcept { return {door_, use_.has(TeamUse::kManyCallers | TeamUse::kInBackground)}; }
   /// Sets last_error(), as Entry::refuse() does, where enter() would refuse now.
   Status check_caller() const noexcept;
   TeamUse& use() noexcept { return use_; }
