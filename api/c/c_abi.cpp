@@ -258,19 +258,22 @@ torii_status torii_team_split(torii_team* team, int color, int key, const torii_
 
 torii_status torii_team_survivors(torii_team* team, const torii_team_options* options, torii_team** survivors) {
   if (team == nullptr) return invalid("team is NULL");
-  torii_status status = TORII_OK;
-  torii_team_options own;
-  if (const Status busy = team->team->check_caller(); busy != Status::ok) return to_c(busy);
-  std::optional<torii::Error> refusal;
-  if (!read_struct(options, own, "torii_team_options", status)) refusal.emplace(Status{status}, torii::last_error());
-  if (survivors == nullptr) refusal.emplace(Status::invalid_argument, "the place for the team is NULL");
   if (survivors != nullptr) *survivors = nullptr;
   return guarded_in(team->context, [&] {
     // What this rank lacks is told to the others, which wait for it.
-    std::unique_ptr<torii_team> handle(new (std::nothrow) torii_team{team->context});
-    if (handle == nullptr) refusal.emplace(Status::no_resource, "out of memory");
-    auto made = team->team->survivors(team_options(own), refusal ? &*refusal : nullptr);
-    handle->team = std::move(made);
+    torii::Trouble trouble;
+    torii::TeamOptions asked;
+    std::unique_ptr<torii_team> handle;
+    trouble.keep([&] {
+      torii_status status = TORII_OK;
+      torii_team_options own;
+      if (!read_struct(options, own, "torii_team_options", status))
+        throw torii::Error(Status{status}, torii::last_error());
+      if (survivors == nullptr) throw torii::Error(Status::invalid_argument, "the place for the team is NULL");
+      asked = team_options(own);
+      handle = std::make_unique<torii_team>(team->context);
+    });
+    handle->team = team->team->survivors(asked, trouble);
     *survivors = handle.release();
     ++team->context->teams;
   });

@@ -16,6 +16,8 @@ class AttachedTeam {
   /// A rank of the context is left out: the team fails if that is a member. Its memory then holds `writer`, until the
   /// rank writes there no more; false if there is no memory for that. From any thread.
   virtual bool lose(int context_rank, const std::shared_ptr<const void>& writer) noexcept = 0;
+  /// Waits until what the members are told has left, a tenth of a second at the longest. From any thread.
+  virtual void push_out() noexcept = 0;
 
  protected:
   ~AttachedTeam() = default;

@@ -18,6 +18,9 @@
 namespace torii {
 namespace {
 
+/// How long teams push out that they have lost a rank: what moves one of them moves all.
+constexpr std::int64_t kPushNs = 100'000'000;
+
 kernels::Isa chosen_isa(const std::string& text) {
   const auto isa = kernels::parse_isa(text);
   const auto available = kernels::available_isas();
@@ -74,7 +77,7 @@ void Context::open(Bootstrap& bootstrap, const TransportOpener& open, const Cont
   shared_memory::Arena& arena = *memory_->arena;
   peers_ = std::make_unique<shared_memory::NodePeers>(bootstrap, *nodes_, arena, settings_.timeout_s);
   transport_ = open(bootstrap, settings_, *nodes_, arena, *peers_);
-  staging_ = std::make_unique<StagingPool>(arena);
+  staging_ = std::make_unique<StagingPool>(arena, *memory_->late_writers);
   left_out_ = std::vector<std::atomic<bool>>(static_cast<std::size_t>(bootstrap.ranks()));
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
   fork_mark_.reset(make_fork_mark());
@@ -107,8 +110,8 @@ Context::~Context() {
   // Another context may go on with the arena, and needs the room.
   try {
     const std::vector<std::uint64_t> at_rest_soon = staging_->close();
+    memory_->late_writers->forget(*transport_, *peers_);
     staging_.reset();
-    memory_->late_writers->forget(*transport_);
     transport_.reset();
     for (const std::uint64_t offset : at_rest_soon) memory_->arena->free(offset);
   } catch (const std::exception&) {
@@ -149,8 +152,8 @@ void Context::free(void* address) {
     throw Error(Status::not_registered, "the address was not given by torii_allocate of this context");
   }
   const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(address) - arena.base());
-  if (memory_->late_writers->may_reach(offset)) {
-    staging_->set_aside(offset, *memory_->late_writers);
+  if (memory_->late_writers->may_write() && memory_->late_writers->may_reach(offset)) {
+    staging_->set_aside(offset);
   } else {
     arena.free(offset);
   }
@@ -195,17 +198,21 @@ std::vector<std::uint64_t> Context::engine_bytes() const {
 
 void Context::leave_out(const std::vector<int>& ranks) noexcept {
   for (const int rank : ranks) {
-    left_out_[static_cast<std::size_t>(rank)].store(true, std::memory_order_relaxed);
+    if (left_out_[static_cast<std::size_t>(rank)].exchange(true, std::memory_order_relaxed)) continue;
     std::shared_ptr<const void> writer;
-    const bool may_write = nodes_->is_own(rank);
-    if (may_write) {
-      memory_->regions->hold();
+    if (nodes_->is_own(rank)) {
       writer = memory_->late_writers->add(*transport_, rank);
+      memory_->regions->hold();
       if (!staging_->hold(rank, writer)) memory_->late_writers->keep(rank);
     }
     const std::lock_guard lock(mutex_);
     for (AttachedTeam* const team : teams_) {
       if (!team->lose(rank, writer)) memory_->late_writers->keep(rank);
+    }
+    // This rank may never be in a call of those teams again.
+    const std::int64_t begin_ns = now_ns();
+    for (AttachedTeam* const team : teams_) {
+      if (now_ns() - begin_ns < kPushNs) team->push_out();
     }
   }
 }

@@ -8,8 +8,10 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/base/descriptor.hpp"
 #include "runtime/execution/transport.hpp"
 #include "transports/shared_memory/arena.hpp"
+#include "transports/shared_memory/node_peers.hpp"
 
 namespace torii {
 
@@ -29,24 +31,24 @@ class LateWriters {
   std::shared_ptr<const void> add(Transport& transport, int rank) noexcept;
   /// A team that shares its memory with the rank could not hold what add() returned.
   void keep(int rank) noexcept;
-  /// The transport goes: nobody finds out any more when its ranks are dead.
-  void forget(const Transport& transport) noexcept;
+  /// The transport goes, and with it all that knows when its ranks leave teams: they write until they are dead.
+  void forget(const Transport& transport, const shared_memory::NodePeers& peers) noexcept;
 
-  /// Whether any rank may write.
-  bool may_write() noexcept { return is_used_.load(std::memory_order_acquire) && reach(nullptr); }
-  /// Whether any rank may write to the allocation at that offset of the arena.
-  bool may_reach(std::size_t offset) noexcept { return is_used_.load(std::memory_order_acquire) && reach(&offset); }
+  /// Whether any rank may write. Looks at each of them.
+  bool may_write() noexcept;
+  /// Whether any rank may write to the allocation at that offset of the arena, as the last look has found.
+  bool may_reach(std::size_t offset) noexcept;
 
  private:
   struct Writer {
     Transport* transport;  ///< nullptr: gone
-    int rank;
+    int rank;              ///< of the transport
+    Descriptor arena;      ///< the rank's, when the transport has gone; none: nobody can tell when it is dead
     std::shared_ptr<const void> kept;  ///< holds `teams` for good
     std::weak_ptr<const void> teams;
     std::vector<std::size_t> blocks;  ///< those that were allocated when it was left out, ascending
   };
   static bool is_over(const Writer& writer) noexcept;
-  bool reach(const std::size_t* offset) noexcept;
 
   const shared_memory::Arena& arena_;
   std::mutex mutex_;

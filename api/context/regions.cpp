@@ -55,11 +55,14 @@ void Regions::remove(Region* handle) {
 }
 
 void Regions::hold() noexcept {
+  const std::lock_guard lock(hold_mutex_);
   adoption_->hold();
   is_held_ = true;
 }
 
 void Regions::end_hold() noexcept {
+  if (!is_held_) return;
+  const std::lock_guard lock(hold_mutex_);
   if (!is_held_ || late_writers_.may_write()) return;
   is_held_ = false;
   adoption_->end_hold();

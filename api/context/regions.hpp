@@ -42,7 +42,7 @@ class Regions {
 
   /// The offset in this rank's arena if all of [address, address + bytes) was adopted in one piece.
   std::optional<std::int64_t> find(const void* address, std::size_t bytes) const noexcept;
-  /// What is adopted now is known to a rank that is left out: LateWriters.
+  /// What is adopted now is known to a rank that is left out, which LateWriters knows already.
   void hold() noexcept;
   /// Uses the arena again that such a rank could know, if it cannot write there any more.
   void end_hold() noexcept;
@@ -51,7 +51,8 @@ class Regions {
   shared_memory::Arena& arena_;
   LateWriters& late_writers_;
   std::unique_ptr<shared_memory::Adoption> adoption_;
-  std::atomic<bool> is_held_ = false;
+  std::mutex hold_mutex_;
+  std::atomic<bool> is_held_ = false;  ///< changes under that lock
   std::mutex mutex_;
   std::map<const Region*, std::unique_ptr<Region>> regions_;
 };

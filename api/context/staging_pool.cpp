@@ -33,7 +33,8 @@ class SetAside final : public RetiredMemory {
 
 }  // namespace
 
-StagingPool::StagingPool(shared_memory::Arena& arena) : arena_(arena) {
+StagingPool::StagingPool(shared_memory::Arena& arena, LateWriters& late_writers)
+    : arena_(arena), late_writers_(late_writers) {
   spares_.reserve(kSparesMax);  // push_back() must not throw inside free_retired()
 }
 
@@ -54,6 +55,7 @@ void StagingPool::free_spares() noexcept {
 }
 
 void StagingPool::free_retired() {
+  (void)late_writers_.may_write();  // one look for all that is set aside
   const std::lock_guard lock(mutex_);
   std::erase_if(retired_, [this](const std::unique_ptr<RetiredMemory>& memory) {
     const RetiredMemory::Rest rest = memory->rest();
@@ -88,21 +90,21 @@ void StagingPool::retire(std::unique_ptr<RetiredMemory> memory) {
   free_retired();
 }
 
-void StagingPool::set_aside(std::size_t offset, LateWriters& writers) {
-  const std::size_t bytes = arena_.bytes_at(offset);
+void StagingPool::set_aside(std::size_t offset) {
   {
     const std::lock_guard lock(mutex_);
+    const std::size_t bytes = arena_.bytes_at(offset);
     const auto is_it = [=](const auto& memory) { return memory->offset() == offset; };
     if (std::ranges::any_of(retired_, is_it)) {
       throw Error(Status::invalid_argument,
                   "the allocation at offset " + std::to_string(offset) + " of the arena was freed before");
     }
-    retired_.push_back(std::make_unique<SetAside>(offset, bytes, writers));
+    retired_.push_back(std::make_unique<SetAside>(offset, bytes, late_writers_));
+    // Its pages, though not those that it shares with others, go back to the machine, before anybody frees it.
+    const std::size_t first = (offset + kPageBytes - 1) / kPageBytes * kPageBytes;
+    const std::size_t end = (offset + bytes) / kPageBytes * kPageBytes;
+    if (first < end) arena_.release(first, end - first);
   }
-  // Its pages, though not those that it shares with others, go back to the machine.
-  const std::size_t first = (offset + kPageBytes - 1) / kPageBytes * kPageBytes;
-  const std::size_t end = (offset + bytes) / kPageBytes * kPageBytes;
-  if (first < end) arena_.release(first, end - first);
   free_retired();
 }
 

@@ -49,8 +49,8 @@ class RetiredMemory {
 /// Thread-safe. Offsets count from the arena's beginning.
 class StagingPool {
  public:
-  /// The arena must outlive the pool.
-  explicit StagingPool(shared_memory::Arena& arena);
+  /// The arguments must outlive the pool.
+  StagingPool(shared_memory::Arena& arena, LateWriters& late_writers);
   /// For an arena that outlives the pool: frees all memory of gone teams that is at rest, and returns the offsets of
   /// that which will be when the engines are closed. Memory into which a rank of this node may still write is never
   /// used again. The last call.
@@ -66,7 +66,7 @@ class StagingPool {
   std::size_t bytes_max() const noexcept;
   /// An allocation whose owner gives it back is freed when no rank may write there any more. Throws
   /// Error{invalid_argument} if nothing was allocated at `offset`.
-  void set_aside(std::size_t offset, LateWriters& writers);
+  void set_aside(std::size_t offset);
   /// All memory of gone teams that shares it with the rank holds `writer`.
   bool hold(int context_rank, const std::shared_ptr<const void>& writer) noexcept;
   /// Frees or caches a gone team's memory as soon as no rank writes there.
@@ -86,6 +86,7 @@ class StagingPool {
   void keep_or_free(const RetiredMemory& memory);
 
   shared_memory::Arena& arena_;
+  LateWriters& late_writers_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<RetiredMemory>> retired_;
   std::vector<Spare> spares_;

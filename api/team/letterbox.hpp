@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/team/install_log.hpp"
+#include "api/team/patience.hpp"
 #include "api/team/refused_calls.hpp"
 #include "api/team/team_control.hpp"
 #include "runtime/execution/transport.hpp"
@@ -109,13 +110,6 @@ std::size_t agreement_messages_offset() noexcept;
 std::size_t agreement_messages_bytes(int ranks) noexcept;
 /// True when the member has written its last word into the memory at `memory`.
 bool has_departed(const std::byte* memory, int member, int engines) noexcept;
-
-/// How long a member may take to pass on what a dead one has told it. Others who wait for the member that waits for
-/// this have only the deadline, and several such waits may come one after the other.
-inline std::int64_t pass_on_ns(std::int64_t timeout_ns) noexcept {
-  constexpr std::int64_t kMostNs = 1'000'000'000;
-  return std::min(kMostNs, timeout_ns / 4);
-}
 
 /// A member's memory, and puts from there into the memory of all members. All waits in here end by themselves.
 class Letterbox {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 namespace torii {
@@ -17,6 +18,12 @@ struct MemberSet {
 
   bool has(int member) const noexcept { return (words[member / 64] >> (member % 64) & 1) != 0; }
   void add(int member) noexcept { words[member / 64] |= std::uint64_t{1} << (member % 64); }
+  void add(const MemberSet& others) noexcept {
+    for (std::size_t i = 0; i < std::size(words); ++i) words[i] |= others.words[i];
+  }
+  void remove(const MemberSet& others) noexcept {
+    for (std::size_t i = 0; i < std::size(words); ++i) words[i] &= ~others.words[i];
+  }
   int count() const noexcept {
     int count = 0;
     for (const std::uint64_t word : words) count += std::popcount(word);

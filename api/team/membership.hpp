@@ -41,8 +41,8 @@ class Membership {
   bool is_alive(int member) const {
     return transport().alive(at(member).context_rank) && !context_.has_left_out(at(member).context_rank);
   }
-  /// False for a member that is dead.
-  bool may_live(int member) const { return member == rank_ || transport().alive(at(member).context_rank); }
+  /// False for a member whose end is proved.
+  bool may_live(int member) const { return member == rank_ || transport().may_live(at(member).context_rank); }
   /// For members of this rank's node only.
   TeamControl& control(int member) const noexcept;
   TeamControl& control() const noexcept { return *own_control_; }

@@ -41,7 +41,7 @@ class NetworkAgreement final : public TeamAgreement {
   std::optional<bool> decide_split(bool agreed) noexcept override;
   bool learns_failure() noexcept override;
   void choose_survivors(const RoundOffer& own, std::vector<Survivor>& chosen) override;
-  bool settle_survivors(Status status, const std::string& text, const std::vector<Survivor>& chosen) override;
+  bool settle_survivors(const Trouble& trouble, const std::vector<Survivor>& chosen) override;
 
  private:
   class Round;

@@ -20,7 +20,7 @@ class NetworkAgreement::Round final : public MembersView {
  public:
   Round(const Membership& members, const SurvivorMessages& messages) : MembersView(members), messages_(messages) {}
   bool has_come(int member) const override { return messages_.offer(member) != nullptr; }
-  const RoundOffer& offer(int member) const override { return *messages_.offer(member); }
+  RoundOffer offer(int member) const override { return *messages_.offer(member); }
   bool may_be_divided() const override { return true; }
 
  private:
@@ -74,7 +74,7 @@ bool NetworkAgreement::fails(const Round& view, const MemberSet& come, const Jud
   if (found.verdict == Judgement::Verdict::fails) {
     leave(found.failure);
   } else if (found.verdict == Judgement::Verdict::waits && is_over) {
-    leave(judge_late(view, come, found.members, members_.timeout_ns()));
+    leave(judge_late(view, come, found, members_.timeout_ns()));
   } else {
     return false;
   }
@@ -90,7 +90,10 @@ bool NetworkAgreement::await_offers(const Round& view, Waiting& waiting) {
     while (awaited < members_.ranks() && (!survivors_.counts(awaited) || come.has(awaited))) ++awaited;
     if (!looks && awaited < members_.ranks()) continue;
     const Judgement found = judge(view, come);
-    if (found.verdict == Judgement::Verdict::chooses) return true;
+    if (found.verdict == Judgement::Verdict::chooses) {
+      survivors_.leave_out(found.without);
+      return true;
+    }
     if (fails(view, come, found, waiting.is_over())) return false;
     if (found.verdict == Judgement::Verdict::waits && survivors_.is_left_out()) throw_left_out(members_.rank());
   }
@@ -177,11 +180,9 @@ bool NetworkAgreement::is_chosen_in_round(const RoundOffer& own, std::vector<Sur
   if (!decision.members.has(members_.rank())) throw_left_out(members_.rank());
   survivors_.count_only(decision.members);
   if ((decision.engines & ~std::uint64_t{members_.transport().closed_engines()}) != 0) {
-    try {
-      close_engines(decision);
-    } catch (const Error& error) {
-      leave(refusal_of(members_.rank(), error.status(), error.what()));
-    }
+    Trouble trouble;
+    trouble.keep([&] { close_engines(decision); });
+    if (trouble.is_there()) leave(refusal_of(members_.rank(), trouble.status, trouble.text));
     if (!await_closed(view, decision, waiting)) return end_round();
   }
   for (int member = 0; member < members_.ranks(); ++member) {
@@ -240,11 +241,11 @@ bool NetworkAgreement::await_closed(const Round& view, const Letters::Decision& 
 
 /// A dead member may have told others why it leaves, which pass it on; if not, the first call of the new team says that
 /// it is dead. A member that is late for this rank may have come for the others, which then say so before they return.
-bool NetworkAgreement::settle_survivors(Status status, const std::string& text, const std::vector<Survivor>& chosen) {
-  if (status == Status::ok) {
-    survivors_.put_made();
+bool NetworkAgreement::settle_survivors(const Trouble& trouble, const std::vector<Survivor>& chosen) {
+  if (trouble.is_there()) {
+    leave(refusal_of(members_.rank(), trouble.status, trouble.text));
   } else {
-    leave(refusal_of(members_.rank(), status, text.c_str()));
+    survivors_.put_made();
   }
   const Round view(members_, survivors_);
   const std::int64_t most_ns = pass_on_ns(members_.timeout_ns());

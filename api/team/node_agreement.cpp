@@ -127,10 +127,7 @@ std::optional<bool> NodeAgreement::decide_split(bool agreed) noexcept {
 
 void NodeAgreement::throw_failed(const NodeSurvivors::Outcome& outcome) const {
   if (outcome.kind == NodeSurvivors::Outcome::Kind::failed) throw RoundError(outcome.failure);
-  if (outcome.kind == NodeSurvivors::Outcome::Kind::left_out) throw_left_out(members_.rank());
-  throw Error(Status::no_resource,
-              "a rank is stopped in an earlier attempt of torii_team_survivors; end its "
-              "process, then call again");
+  throw_left_out(members_.rank());
 }
 
 void NodeAgreement::choose_survivors(const RoundOffer& own, std::vector<Survivor>& chosen) {
@@ -141,11 +138,11 @@ void NodeAgreement::choose_survivors(const RoundOffer& own, std::vector<Survivor
   }
 }
 
-bool NodeAgreement::settle_survivors(Status status, const std::string& text, const std::vector<Survivor>& chosen) {
+bool NodeAgreement::settle_survivors(const Trouble& trouble, const std::vector<Survivor>& chosen) {
   MemberSet members = {};
   for (const Survivor& one : chosen) members.add(one.member);
-  const RoundFailure refusal = refusal_of(members_.rank(), status, text.c_str());
-  const NodeSurvivors::Outcome outcome = survivors_.settle(members, status == Status::ok ? nullptr : &refusal);
+  const RoundFailure refusal = refusal_of(members_.rank(), trouble.status, trouble.text);
+  const NodeSurvivors::Outcome outcome = survivors_.settle(members, trouble.is_there() ? &refusal : nullptr);
   if (outcome.kind == NodeSurvivors::Outcome::Kind::late) return false;
   if (outcome.kind != NodeSurvivors::Outcome::Kind::made) throw_failed(outcome);
   return true;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "api/team/node_survivors.hpp"
+#include "api/team/patience.hpp"
 #include "api/team/team_agreement.hpp"
 
 namespace torii {
@@ -37,7 +38,7 @@ class NodeAgreement final : public TeamAgreement {
   std::optional<bool> decide_split(bool agreed) noexcept override;
   bool learns_failure() noexcept override { return failure_sign().is_set(); }
   void choose_survivors(const RoundOffer& own, std::vector<Survivor>& chosen) override;
-  bool settle_survivors(Status status, const std::string& text, const std::vector<Survivor>& chosen) override;
+  bool settle_survivors(const Trouble& trouble, const std::vector<Survivor>& chosen) override;
 
  private:
   /// What NodeSurvivors asks.
@@ -51,7 +52,10 @@ class NodeAgreement final : public TeamAgreement {
     std::int64_t timeout_ns() const override { return members_.timeout_ns(); }
     void begin_wait() override { waiting_.emplace(members_.waiting()); }
     bool pause() override { return waiting_->pause(stays_idle, nullptr); }
-    bool is_over() const override { return waiting_->is_over(); }
+    bool is_over(bool others_first) const override {
+      const std::int64_t most_ns = members_.timeout_ns();
+      return waiting_->is_over() && waiting_->quiet_ns() > most_ns + (others_first ? pass_on_ns(most_ns) : 0);
+    }
 
    private:
     const Membership& members_;

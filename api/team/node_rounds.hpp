@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "api/team/survivors_record.hpp"
@@ -20,10 +21,10 @@ namespace torii {
 /// its own memory before, so whoever sees the word sees that too, and no member that dies leaves a change half made.
 /// The next round opens when the newest one has failed; a round that is made is the last one.
 ///
-/// Places are used again after kPlaces rounds. A member reads data of a round only between join() and leave(). Whoever
-/// opens a round first looks if a member still reads what lies in its place. join() succeeds only if the round was open
-/// after the member had said so, and both are sequentially consistent: whoever opens the place again, which comes after
-/// the round was closed, finds the member there.
+/// Places are used again after kPlaces rounds, whoever still reads there: a member that was stopped in a round holds
+/// nobody up. Who overwrites a word of a round has seen a later one in the same place. So whoever has read such a word
+/// finds the round gone at the next look, and changes to a round start from the exact word: what was decided by data of
+/// two rounds changes nothing.
 class NodeRounds {
  public:
   enum class Kind : std::uint8_t { none, open, chosen, made, failed };
@@ -39,20 +40,18 @@ class NodeRounds {
   State newest() const noexcept;
   /// The state of a round; kind none where it has gone.
   State state_of(std::uint64_t round) const noexcept;
-  /// Opens the round after `last`, the newest one, which has failed; others may do so at once. False where a member
-  /// that lives still reads what lies in its place.
-  bool open_after(const State& last, const std::function<bool(int member)>& lives) noexcept;
+  /// Opens the round after `last`, the newest one, which has failed; others may do so at once.
+  void open_after(const State& last) noexcept;
 
-  /// This member comes to a round; false if it is not open any more.
-  bool join(std::uint64_t round) noexcept;
-  /// Once for a round, which this member has joined; so for all below.
+  /// Once for a round.
   void offer(std::uint64_t round, const RoundOffer& own) noexcept;
   bool has_offered(int member, std::uint64_t round) const noexcept;
-  /// That of a member that has made one, or is in the chosen set.
-  const RoundOffer& offer_of(int member, std::uint64_t round) const noexcept;
+  /// That of a member that has made one. Its text only where it refuses.
+  RoundOffer offer_of(int member, std::uint64_t round) const noexcept;
   /// Closes an open round. Nothing happens where another member has been quicker: the state tells.
   void choose(const State& open, const MemberSet& members) noexcept;
-  const MemberSet& chosen(const State& chosen_or_made) const noexcept;
+  /// Nothing where the state has changed meanwhile.
+  std::optional<MemberSet> chosen(const State& chosen_or_made) const noexcept;
   /// This member has made its object.
   void tell_made(std::uint64_t round) noexcept;
   bool has_made(int member, std::uint64_t round) const noexcept;
@@ -60,12 +59,13 @@ class NodeRounds {
   void finish(const State& chosen) noexcept;
   /// Ends an open or chosen round without a team.
   void fail(const State& from, const RoundFailure& failure) noexcept;
-  const RoundFailure& failure(const State& failed) const noexcept;
-  /// This member reads nothing of the round any more.
-  void leave() noexcept;
+  /// Nothing where the round has gone meanwhile.
+  std::optional<RoundFailure> failure(const State& failed) const noexcept;
 
  private:
   void change(const State& from, Kind to) noexcept;
+  bool is_still(const State& state) const noexcept;
+  std::size_t set_bytes() const noexcept;
 
   std::function<SurvivorsRecord&(int member)> record_;
   int rank_;

@@ -13,7 +13,7 @@ class NodeSurvivors::View final : public RoundView {
   int rank() const override { return host_.rank(); }
   int ranks() const override { return host_.ranks(); }
   bool has_come(int member) const override { return rounds_.has_offered(member, round_); }
-  const RoundOffer& offer(int member) const override { return rounds_.offer_of(member, round_); }
+  RoundOffer offer(int member) const override { return rounds_.offer_of(member, round_); }
   bool lives(int member) const override { return host_.lives(member); }
   bool may_live(int member) const override { return host_.lives(member); }
   bool may_be_divided() const override { return false; }  // one word decides
@@ -25,50 +25,49 @@ class NodeSurvivors::View final : public RoundView {
   std::uint64_t round_;
 };
 
-/// Joins the open round, or opens one. Kind::chosen: it has joined.
-Kind NodeSurvivors::enter() noexcept {
-  host_.begin_wait();
+/// Finds the open round, or opens one. False where others have a team, or make one.
+bool NodeSurvivors::enter() noexcept {
   for (;;) {
     const NodeRounds::State newest = rounds_.newest();
     switch (newest.kind) {
       case NodeRounds::Kind::open:
-        if (!rounds_.join(newest.round)) break;
         round_ = newest.round;
-        return Kind::chosen;
+        return true;
       case NodeRounds::Kind::chosen:
       case NodeRounds::Kind::made:
-        return Kind::left_out;
+        return false;
       case NodeRounds::Kind::none:
       case NodeRounds::Kind::failed:
-        if (rounds_.open_after(newest, [this](int member) { return host_.lives(member); })) break;
-        (void)host_.pause();
-        if (host_.is_over()) return Kind::full;
+        rounds_.open_after(newest);
     }
   }
 }
 
-/// What a round that is not open any more is for this member.
-NodeSurvivors::Outcome NodeSurvivors::take(const NodeRounds::State& closed) noexcept {
-  Outcome outcome = {Kind::left_out};
-  if (closed.kind == NodeRounds::Kind::failed) {
-    outcome.failure = rounds_.failure(closed);
-    outcome.kind = outcome.failure.absent.has(host_.rank()) ? Kind::late : Kind::failed;
-  } else if (rounds_.chosen(closed).has(host_.rank())) {
-    outcome.members = rounds_.chosen(closed);
-    outcome.kind = closed.kind == NodeRounds::Kind::made ? Kind::made : Kind::chosen;
+/// What the round is for this member, now that it is not open any more. One that has gone has failed: the newest one
+/// tells how it goes on.
+NodeSurvivors::Outcome NodeSurvivors::take() const noexcept {
+  for (;;) {
+    const NodeRounds::State closed = rounds_.state_of(round_);
+    if (closed.kind == NodeRounds::Kind::none) return {Kind::late};
+    if (closed.kind == NodeRounds::Kind::failed) {
+      const std::optional<RoundFailure> failure = rounds_.failure(closed);
+      if (failure) return {failure->absent.has(host_.rank()) ? Kind::late : Kind::failed, {}, *failure};
+    } else if (const std::optional<MemberSet> members = rounds_.chosen(closed)) {
+      if (!members->has(host_.rank())) return {Kind::left_out};
+      return {closed.kind == NodeRounds::Kind::made ? Kind::made : Kind::chosen, *members};
+    }
   }
-  if (outcome.kind != Kind::chosen) rounds_.leave();
-  return outcome;
 }
 
 NodeSurvivors::Outcome NodeSurvivors::come(const RoundOffer& own) noexcept {
-  if (const Kind entered = enter(); entered != Kind::chosen) return {entered};
+  if (!enter()) return {Kind::left_out};
   rounds_.offer(round_, own);
   const View view(host_, rounds_, round_);
   host_.begin_wait();
+  int yields_to = -1;
   for (bool looks = false;; looks = host_.pause()) {
-    NodeRounds::State state = rounds_.state_of(round_);
-    if (state.kind != NodeRounds::Kind::open) return take(state);
+    const NodeRounds::State state = rounds_.state_of(round_);
+    if (state.kind != NodeRounds::Kind::open) return take();
     const MemberSet come = come_to(view);
     int awaited = 0;
     while (awaited < host_.ranks() && (own.without.has(awaited) || come.has(awaited))) ++awaited;
@@ -77,10 +76,13 @@ NodeSurvivors::Outcome NodeSurvivors::come(const RoundOffer& own) noexcept {
     if (found.verdict == Judgement::Verdict::chooses) rounds_.choose(state, found.members);
     if (found.verdict == Judgement::Verdict::fails) rounds_.fail(state, found.failure);
     if (found.verdict == Judgement::Verdict::waits) {
-      if (!host_.is_over()) continue;
-      rounds_.fail(state, judge_late(view, come, found.members, host_.timeout_ns()));
+      // Who is left out must not end the others' round before they do: its deadline begins anew when theirs has.
+      if (found.yields_to != yields_to) host_.begin_wait();
+      yields_to = found.yields_to;
+      if (!host_.is_over(yields_to >= 0)) continue;
+      rounds_.fail(state, judge_late(view, come, found, host_.timeout_ns()));
     }
-    return take(rounds_.state_of(round_));
+    return take();
   }
 }
 
@@ -97,7 +99,7 @@ NodeSurvivors::Outcome NodeSurvivors::settle(const MemberSet& members, const Rou
   host_.begin_wait();
   for (bool looks = true;; looks = host_.pause()) {
     const NodeRounds::State state = rounds_.state_of(round_);
-    if (state.kind != NodeRounds::Kind::chosen) return take(state);
+    if (state.kind != NodeRounds::Kind::chosen) return take();
     MemberSet absent = {};
     for (int member = 0; member < host_.ranks(); ++member) {
       // A dead member makes none: the first call of the new team says so.
@@ -108,12 +110,12 @@ NodeSurvivors::Outcome NodeSurvivors::settle(const MemberSet& members, const Rou
       rounds_.fail(state, *refusal);
     } else if (absent.empty()) {
       rounds_.finish(state);
-    } else if (host_.is_over()) {
+    } else if (host_.is_over(false)) {
       rounds_.fail(state, late_object(view, absent, host_.timeout_ns()));
     } else {
       continue;
     }
-    return take(rounds_.state_of(round_));
+    return take();
   }
 }
 

@@ -31,17 +31,16 @@ class NodeSurvivors {
     virtual void begin_wait() = 0;
     /// Waits a little; true when it is time to look which members live.
     virtual bool pause() = 0;
-    /// The wait has lasted for timeout_ns().
-    virtual bool is_over() const = 0;
+    /// The wait has lasted for timeout_ns(), or a little longer where others should find out first.
+    virtual bool is_over(bool others_first) const = 0;
   };
   struct Outcome {
     enum class Kind : std::uint8_t {
       chosen,    ///< `members` are the team; this one has to settle()
       made,      ///< they have it
       failed,    ///< nobody has it, for `failure`
-      late,      ///< nobody has it; the others have not waited for this member, which may choose again
+      late,      ///< the others have not waited for this member, which may choose again
       left_out,  ///< others have or make a team without this member
-      full,      ///< a member is stopped in an earlier round
     };
     Kind kind;
     MemberSet members = {};
@@ -52,15 +51,16 @@ class NodeSurvivors {
 
   /// Comes to the open round, and to the next ones where it was late.
   Outcome choose(const RoundOffer& own) noexcept;
-  const RoundOffer& offer_of(int member) const noexcept { return rounds_.offer_of(member, round_); }
+  /// That of a member that was chosen. It may be wrong where the round has failed since: settle() tells.
+  RoundOffer offer_of(int member) const noexcept { return rounds_.offer_of(member, round_); }
   /// Of a member that was chosen: it has made its object, or why it could not (nullptr: it has).
   Outcome settle(const MemberSet& members, const RoundFailure* refusal) noexcept;
 
  private:
   class View;
-  Outcome::Kind enter() noexcept;
+  bool enter() noexcept;
   Outcome come(const RoundOffer& own) noexcept;
-  Outcome take(const NodeRounds::State& closed) noexcept;
+  Outcome take() const noexcept;
 
   Host& host_;
   NodeRounds rounds_;

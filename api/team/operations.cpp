@@ -51,7 +51,6 @@ bool Operations::lose(int context_rank, const std::shared_ptr<const void>& write
   } catch (const std::exception&) {
     agreement_.claim(Status::peer_lost, member, "a rank was left out of a team of survivors");
   }
-  agreement_.push_out();  // this rank may never be in a call of the team again
   return holds;
 }
 
@@ -86,8 +85,7 @@ Status Operations::run(Request& request) noexcept {
   const Entry entry = waits_.enter();
   if (entry.is_refused()) return entry.refuse();
   const Status status = start(request);
-  if (status != Status::ok) return status;
-  return waits_.run_to_end(request);
+  return status != Status::ok ? status : waits_.run_to_end(request);
 }
 
 Status Operations::adopt_failure() noexcept {

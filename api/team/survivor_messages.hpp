@@ -24,6 +24,8 @@ class SurvivorMessages {
   /// Goes to the first round that no member has left; each begins once. False: there are no more rounds. What members
   /// in `without` decide, and why they leave, does not count, here and below.
   bool begin(const MemberSet& without) noexcept;
+  /// From now on these members do not count either.
+  void leave_out(const MemberSet& members) noexcept { without_.add(members); }
   /// From now on only these members count.
   void count_only(const MemberSet& members) noexcept;
   bool counts(int member) const noexcept { return !without_.has(member); }

@@ -40,7 +40,7 @@ MemberSet not_proved_dead(const RoundView& view) {
 
 MemberSet difference_of(const MemberSet& members, const MemberSet& without) {
   MemberSet rest = members;
-  for (std::size_t i = 0; i < std::size(rest.words); ++i) rest.words[i] &= ~without.words[i];
+  rest.remove(without);
   return rest;
 }
 
@@ -58,7 +58,7 @@ MemberSet common(const MemberSet& a, const MemberSet& b) {
 
 /// The lowest of the living members that leaves `member` out and for which that one has to wait; -1: none.
 int yields_to(const RoundView& view, int member, const MemberSet& come, const MemberSet& living) {
-  const RoundOffer& own = view.offer(member);
+  const RoundOffer own = view.offer(member);
   for (int other = 0; other < view.ranks(); ++other) {
     if (other == member || !come.has(other) || !living.has(other) || !view.offer(other).without.has(member)) continue;
     const bool goes_on =
@@ -67,6 +67,18 @@ int yields_to(const RoundView& view, int member, const MemberSet& come, const Me
     if (!goes_on) return other;
   }
   return -1;
+}
+
+/// Those that this member leaves out, or another one whose call is equal.
+MemberSet without_of(const RoundView& view, const RoundOffer& own, const MemberSet& come, const MemberSet& living) {
+  MemberSet without = own.without;
+  for (int member = 0; member < view.ranks(); ++member) {
+    if (member == view.rank() || !come.has(member) || !living.has(member) || own.without.has(member)) continue;
+    const RoundOffer theirs = view.offer(member);
+    if (theirs.digest != own.digest) continue;
+    without.add(theirs.without);
+  }
+  return without;
 }
 
 /// Whether each of the living members has come and is left out by another one: nobody decides then.
@@ -86,7 +98,7 @@ int find_refusal(const RoundView& view, const MemberSet& members) {
 }
 
 RoundFailure refusal(const RoundView& view, int member, const MemberSet& absent) noexcept {
-  const RoundOffer& theirs = view.offer(member);
+  const RoundOffer theirs = view.offer(member);
   RoundFailure failure = refusal_of(member, static_cast<Status>(theirs.status), theirs.text);
   failure.absent = absent;
   return failure;
@@ -99,10 +111,15 @@ struct Pair {
 };
 Pair find_difference(const RoundView& view, const MemberSet& members) {
   Pair pair;
+  std::uint64_t digest = 0;
   for (int member = 0; member < view.ranks(); ++member) {
     if (!members.has(member)) continue;
-    if (pair.first < 0) pair.first = member;
-    if (view.offer(member).digest == view.offer(pair.first).digest) continue;
+    const std::uint64_t theirs = view.offer(member).digest;
+    if (pair.first < 0) {
+      pair.first = member;
+      digest = theirs;
+    }
+    if (theirs == digest) continue;
     pair.second = member;
     return pair;
   }
@@ -123,6 +140,13 @@ RoundFailure late(const RoundView& view, const MemberSet& absent, std::int64_t t
   });
 }
 
+RoundFailure too_few(const MemberSet& members, const MemberSet& may_live) noexcept {
+  return make_failure(Status::invalid_argument, -1, {}, [&] {
+    return "the survivors would be " + std::to_string(members.count()) + " of " + std::to_string(may_live.count()) +
+           " ranks that may live, so the others could make a team too; leave out fewer ranks, or set allow_minority";
+  });
+}
+
 Judgement failing(const RoundFailure& failure) { return {Judgement::Verdict::fails, {}, failure}; }
 
 }  // namespace
@@ -137,30 +161,33 @@ MemberSet come_to(const RoundView& view) noexcept {
 
 Judgement judge(const RoundView& view, const MemberSet& come) noexcept {
   const MemberSet living = living_members(view);
-  const RoundOffer& own = view.offer(view.rank());
+  const RoundOffer own = view.offer(view.rank());
   const int other = yields_to(view, view.rank(), come, living);
-  const MemberSet& without = other < 0 ? own.without : view.offer(other).without;
+  const MemberSet without = other < 0 ? without_of(view, own, come, living) : view.offer(other).without;
   MemberSet absent = difference_of(difference_of(living, without), come);
   if (other >= 0 && absent.empty()) {
     if (all_yield(view, come, living)) return failing(difference(find_difference(view, common(come, living)), {}));
     absent.add(other);
   }
-  if (!absent.empty()) return {Judgement::Verdict::waits, absent, {}};
-  const MemberSet members = difference_of(living, own.without);
+  if (!absent.empty()) return {Judgement::Verdict::waits, absent, {}, other};
+  const MemberSet members = difference_of(living, without);
   if (const int member = find_refusal(view, members); member >= 0) return failing(refusal(view, member, {}));
   if (const Pair pair = find_difference(view, members); pair.second >= 0) return failing(difference(pair, {}));
-  const MemberSet may_live = not_proved_dead(view);
-  if (view.may_be_divided() && own.allows_minority == 0 && !is_majority(members, may_live)) {
-    return failing(make_failure(Status::invalid_argument, -1, {}, [&] {
-      return "the survivors would be " + std::to_string(members.count()) + " of " + std::to_string(may_live.count()) +
-             " ranks that may live, so the others could make a team too; leave out fewer ranks, or set allow_minority";
-    }));
+  if (view.may_be_divided() && own.allows_minority == 0) {
+    const MemberSet may_live = not_proved_dead(view);
+    const MemberSet unheard = difference_of(difference_of(may_live, living), own.without);
+    if (!is_majority(members, difference_of(may_live, unheard))) return failing(too_few(members, may_live));
+    if (!is_majority(members, may_live)) {
+      return {Judgement::Verdict::waits, unheard, too_few(members, may_live)};
+    }
   }
-  return {Judgement::Verdict::chooses, members, {}};
+  return {.verdict = Judgement::Verdict::chooses, .members = members, .without = without};
 }
 
-RoundFailure judge_late(const RoundView& view, const MemberSet& come, const MemberSet& absent,
+RoundFailure judge_late(const RoundView& view, const MemberSet& come, const Judgement& waits,
                         std::int64_t timeout_ns) noexcept {
+  if (waits.failure.status != 0) return waits.failure;
+  const MemberSet& absent = waits.members;
   const MemberSet here = common(come, living_members(view));
   if (const int member = find_refusal(view, here); member >= 0) return refusal(view, member, absent);
   if (const Pair pair = find_difference(view, here); pair.second >= 0) return difference(pair, absent);

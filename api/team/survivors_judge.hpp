@@ -24,7 +24,7 @@ class RoundView {
   virtual int ranks() const = 0;
   /// Whether the member has come to the round, with an offer.
   virtual bool has_come(int member) const = 0;
-  virtual const RoundOffer& offer(int member) const = 0;
+  virtual RoundOffer offer(int member) const = 0;
   /// False for a member that is dead, or that a team of survivors has left out.
   virtual bool lives(int member) const = 0;
   /// False for a member that is proved to be dead.
@@ -42,18 +42,21 @@ struct Judgement {
     chooses,  ///< `members`
   };
   Verdict verdict;
-  MemberSet members;
-  RoundFailure failure;
+  MemberSet members = {};
+  RoundFailure failure = {};  ///< of one that waits: what it ends with, where that is known
+  int yields_to = -1;         ///< of one that waits: the member that leaves it out; -1: none
+  MemberSet without = {};     ///< of one that chooses: those that were left out
 };
 
 /// The members that have come.
 MemberSet come_to(const RoundView& view) noexcept;
 /// For a member that has made its offer; `come` is what come_to() has given. A member that others leave out waits for
 /// them and judges nothing, unless it leaves them out too and has the majority. Where a member leaves others out, their
-/// offers count for nothing.
+/// offers count for nothing. Who is left out by an equal call is left out by all: that member has lost it in another
+/// team. A majority waits for the proof of deaths that it needs.
 Judgement judge(const RoundView& view, const MemberSet& come) noexcept;
-/// Why there is no team when the deadline has passed while judge() says that this member waits for `absent`.
-RoundFailure judge_late(const RoundView& view, const MemberSet& come, const MemberSet& absent,
+/// Why there is no team when the deadline has passed while judge() says that this member waits.
+RoundFailure judge_late(const RoundView& view, const MemberSet& come, const Judgement& waits,
                         std::int64_t timeout_ns) noexcept;
 /// The same where the members of the team were chosen, and `absent` have not made their object.
 RoundFailure late_object(const RoundView& view, const MemberSet& absent, std::int64_t timeout_ns) noexcept;

@@ -33,16 +33,16 @@ struct RoundFailure {
 };
 
 /// A member's part of the rounds of a team on one node (api/team/node_rounds.hpp). Rounds count from 1; the data of
-/// round r are in place r % kPlaces.
+/// round r are in place r % kPlaces, and are overwritten while others may still read them.
 struct alignas(kLineBytes) SurvivorsRecord {
   static constexpr std::size_t kPlaces = 2;
-  std::atomic<std::uint64_t> rounds[kPlaces];   ///< used in the first member's arena only: NodeRounds::State as a word
-  std::atomic<std::uint64_t> offered[kPlaces];  ///< the round of the offer in this place; stored after it
-  std::atomic<std::uint64_t> made;              ///< the last round in which this member has made its object
-  std::atomic<std::uint64_t> reads;             ///< the round whose data this member may be reading; 0: none
-  RoundOffer offers[kPlaces];
-  MemberSet choices[kPlaces];  ///< believed where the round's word names this member as the one that chose
-  RoundFailure failures[kPlaces];
+  using Word = std::atomic<std::uint64_t>;
+  Word rounds[kPlaces];   ///< used in the first member's arena only: NodeRounds::State as a word
+  Word offered[kPlaces];  ///< the round of the offer in this place; stored after it
+  Word made;              ///< the last round in which this member has made its object
+  Word offers[kPlaces][sizeof(RoundOffer) / sizeof(Word)];
+  Word choices[kPlaces][sizeof(MemberSet) / sizeof(Word)];  ///< of rounds whose word names this member
+  Word failures[kPlaces][sizeof(RoundFailure) / sizeof(Word)];
 };
 
 }  // namespace torii

@@ -31,6 +31,10 @@ std::int64_t deadline_of(const TeamOptions& options, const Settings& settings) {
   return timeout_ns_of(options.timeout_s != 0 ? options.timeout_s : settings.timeout_s);
 }
 
+void check(const Hold& held) {
+  if (held.refusal() != Status::ok) throw Error(held.refusal(), last_error());
+}
+
 }  // namespace
 
 Team::Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved)
@@ -84,11 +88,16 @@ void Team::tell_cause() const noexcept {
 }
 
 std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options) {
+  const Hold held = hold();
+  check(held);
   return TeamFactory(context()).make_part(*this, color, key, options);
 }
 
-std::unique_ptr<Team> Team::survivors(const TeamOptions& options, const Error* refusal) {
-  return TeamFactory(context()).make_survivors(*this, options, refusal);
+std::unique_ptr<Team> Team::survivors(const TeamOptions& options, const Trouble& trouble) {
+  const Hold held = hold();
+  check(held);
+  const std::lock_guard lock(survivors_mutex_);
+  return TeamFactory(context()).make_survivors(*this, options, trouble);
 }
 
 bool Team::decide_split(bool agreed) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "api/team/staging_budget.hpp"
 #include "api/team/team_agreement.hpp"
 #include "api/team/team_options.hpp"
+#include "api/team/trouble.hpp"
 #include "runtime/plan/leaves.hpp"
 
 namespace torii {
@@ -28,9 +30,9 @@ class Team final {
   std::unique_ptr<Team> split(int color, int key, const TeamOptions& options);
   /// For split(): Bootstrap::decide() over this team's members.
   bool decide_split(bool agreed);
-  /// The living members of a poisoned team, but those that the options leave out. Collective over them. `refusal`: why
+  /// The living members of a poisoned team, but those that the options leave out. Collective over them. `trouble`: why
   /// this rank's call makes no sense, which fails the others' calls too.
-  std::unique_ptr<Team> survivors(const TeamOptions& options, const Error* refusal);
+  std::unique_ptr<Team> survivors(const TeamOptions& options, const Trouble& trouble);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -120,7 +122,8 @@ class Team final {
   std::vector<std::unique_ptr<const LeafIntervals>> leaves_;  ///< to which calls and plans point
   PlanCache plans_;
   Operations operations_;
-  const bool follows_caches_;  ///< TeamOptions::follows_caches
+  const bool follows_caches_;   ///< TeamOptions::follows_caches
+  std::mutex survivors_mutex_;  ///< held by a thread that asks for survivors
   bool survivors_made_ = false;
   bool owns_memory_ = false;  ///< all members have made their object: until then no member puts or departs
 };

@@ -15,6 +15,7 @@
 #include "api/team/refused_calls.hpp"
 #include "api/team/survivors_record.hpp"
 #include "api/team/team_control.hpp"
+#include "api/team/trouble.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/put_owner.hpp"
 #include "runtime/execution/words.hpp"
@@ -126,7 +127,7 @@ class TeamAgreement {
   virtual void choose_survivors(const RoundOffer& own, std::vector<Survivor>& chosen) = 0;
   /// Of a member that was chosen: it has made its object, or why it could not. Waits until all have made theirs. False
   /// if the others have not waited for this rank: it has to choose again. Throws Error.
-  virtual bool settle_survivors(Status status, const std::string& text, const std::vector<Survivor>& chosen) = 0;
+  virtual bool settle_survivors(const Trouble& trouble, const std::vector<Survivor>& chosen) = 0;
 
  protected:
   void set_owes_end(bool owes) noexcept { owes_end_ = owes; }

@@ -25,7 +25,7 @@ class TeamFactory {
   /// Team::split().
   std::unique_ptr<Team> make_part(Team& parent, int color, int key, const TeamOptions& options);
   /// Team::survivors().
-  std::unique_ptr<Team> make_survivors(Team& parent, const TeamOptions& options, const Error* refusal);
+  std::unique_ptr<Team> make_survivors(Team& parent, const TeamOptions& options, const Trouble& trouble);
 
  private:
   /// The parts of a new team, once all ranks have agreed on them.

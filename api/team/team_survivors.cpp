@@ -2,7 +2,6 @@
 // The team of the living members: every member publishes its new memory, one decides for all.
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "api/team/options_digest.hpp"
 #include "api/team/staging.hpp"
@@ -39,25 +38,13 @@ std::string text_to_compare(Context& context, const TeamOptions& options, const 
   return text + (options.allows_minority ? "\nminority\n" : "\n");
 }
 
-/// Calls `step`; what it throws is no reason to leave before the others have been told.
-template <class Step>
-void keep_trouble(Status& status, std::string& text, const Step& step) {
-  try {
-    step();
-  } catch (const Error& error) {
-    status = error.status();
-    text = error.what();
-  } catch (const std::bad_alloc&) {
-    status = Status::no_resource;
-    text = "out of memory";
-  }
-}
-
 }  // namespace
 
-std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOptions& given, const Error* refusal) {
+std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOptions& given,
+                                                  const Trouble& given_trouble) {
+  Trouble trouble = given_trouble;
   if (!parent.agreement_->learns_failure()) {
-    if (refusal != nullptr) throw Error(*refusal);
+    if (trouble.is_there()) throw Error(trouble.status, trouble.text);
     throw Error(Status::invalid_argument, "the team is not poisoned: split it instead");
   }
   if (parent.survivors_made_) {
@@ -69,10 +56,7 @@ std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOption
   RoundOffer own = {};
   std::vector<Survivor> chosen;
   std::vector<int> left_out;
-  Status status = Status::ok;
-  std::string text;
-  keep_trouble(status, text, [&] {
-    if (refusal != nullptr) throw Error(*refusal);
+  trouble.keep([&] {
     own.without = read_without(parent, given);
     own.allows_minority = given.allows_minority ? 1 : 0;
     // Nothing may fail on one rank alone once it has made its offer.
@@ -83,8 +67,13 @@ std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOption
     staging.take(parent.ranks());
     own.staging = staging.offset();
   });
-  own.status = static_cast<std::int32_t>(status);
-  std::strncpy(own.text, text.c_str(), kRoundTextBytes - 1);
+  // A rank that another team has left out may ask too. Its offer must not count, whether the others have lost it too or
+  // not, so it is no part of what is compared.
+  for (int member = 0; member < parent.ranks(); ++member) {
+    if (context_.has_left_out(parent.members_.at(member).context_rank)) own.without.add(member);
+  }
+  own.status = static_cast<std::int32_t>(trouble.status);
+  std::memcpy(own.text, trouble.text, kRoundTextBytes);
   try {
     std::unique_ptr<Team> team = agree_on_survivors(parent, options, own, chosen);
     staging.release();
@@ -105,10 +94,9 @@ std::unique_ptr<Team> TeamFactory::agree_on_survivors(Team& parent, const TeamOp
     team.reset();
     chosen.clear();
     parent.agreement_->choose_survivors(own, chosen);
-    Status status = Status::ok;
-    std::string text;
-    keep_trouble(status, text, [&] { team = make_object(parent, options, chosen); });
-    is_made = parent.agreement_->settle_survivors(status, text, chosen);
+    Trouble trouble;
+    trouble.keep([&] { team = make_object(parent, options, chosen); });
+    is_made = parent.agreement_->settle_survivors(trouble, chosen);
   }
   team->owns_memory_ = true;
   parent.survivors_made_ = true;

@@ -138,14 +138,15 @@ typedef struct torii_team_options {
    * those that torii_team_absent names. */
   const int* without;
   int without_count;
-  /* torii_team_survivors only. Between nodes survivors that leave out living ranks must be more than half of those that
-   * may live, or half with the lowest: otherwise the others could make a team too. Not 0: they may be fewer. */
+  /* torii_team_survivors only. Between nodes survivors must be more than half of the ranks whose end is not proved, or
+   * half with the lowest: otherwise the others could make a team too. Not 0: they may be fewer. */
   int allow_minority;
 } torii_team_options;
 
 /* Collective over the job, or over the members that the options name: the team of these ranks. Blocks until all have
  * come. Digests of topology, settings, tune data and version are compared: TORII_MISMATCH names the difference. On an
- * error *team is NULL on all ranks. `options` may be NULL. One thread at a time per context, except with members. */
+ * error *team is NULL on all ranks. `options` may be NULL. One thread at a time per context, except with members. With
+ * a rank that survivors have left out: TORII_PEER_LOST at once; ranks that do not know of it wait for their deadline. */
 TORII_API torii_status torii_team_create(torii_context* context, const torii_team_options* options, torii_team** team);
 /* Collective over `team`, blocking: ranks of equal colour (>= 0) form a team, ordered by (key, rank); a negative colour
  * joins none (NULL). All ranks have their part, or none has. */
@@ -153,8 +154,9 @@ TORII_API torii_status torii_team_split(torii_team* team, int color, int key, co
                                         torii_team** part);
 /* Collective over the living members of a poisoned team, blocking up to its deadline: a new team of the survivors, in
  * the old order, without the ranks that `options` leaves out. All that come have the team, or none for one reason, of
- * which a call that makes no sense is one; then it can be called again, between nodes 4 times in all. A rank that was
- * left out is lost for all teams of the context, which fail if it is a member; it gets TORII_PEER_LOST. */
+ * which a call that makes no sense is one; between nodes a rank that dies or is silent meanwhile may divide them. Then
+ * it can be called again, between nodes 4 times in all. A rank that was left out is lost for all teams of the context,
+ * which fail if it is a member; it gets TORII_PEER_LOST. */
 TORII_API torii_status torii_team_survivors(torii_team* team, const torii_team_options* options,
                                             torii_team** survivors);
 /* Not collective; waits for nobody, but between nodes a moment until an abort has left. Operations that this rank has

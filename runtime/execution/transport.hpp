@@ -111,8 +111,10 @@ class Transport {
   /// Sleeps until something is put into the own arena, `most_us` at the longest. Threads may sleep at once.
   /// `still_idle` is asked once more after peers can see that this rank sleeps, so that no put in between is missed.
   virtual void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept = 0;
-  /// False once a peer is known to be dead.
+  /// False once a peer is known to be dead, or is not reached any more.
   virtual bool alive(int peer) noexcept = 0;
+  /// False once the peer's end is proved. That no engine reaches it proves nothing: a switch may have failed.
+  virtual bool may_live(int peer) noexcept { return alive(peer); }
   /// Gives up a set of engines, a bit each, on this rank. Nothing that a peer has put through them becomes visible here
   /// from now on, and nothing that this rank has put through them once the peer has closed them too. Later puts that
   /// name them go through the others, of which one has to be open.

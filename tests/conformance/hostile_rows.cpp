@@ -294,6 +294,19 @@ constexpr HostileRow kRows[] = {
        return made<torii_team>(
            a, [&](auto place) { return torii_team_split(a.team, 0, 0, &a.team_options, place); }, torii_team_destroy);
      }},
+    {"torii_team_survivors", kPlace | kTeamOptions,
+     [](Given& a) {
+       torii_team* none = nullptr;
+       EXPECT_EQ(torii_team_survivors(nullptr, nullptr, &none), TORII_INVALID_ARGUMENT);
+       EXPECT_EQ(torii_team_survivors(a.team, nullptr, &none), TORII_INVALID_ARGUMENT) << "the team is well";
+       torii_team* failed = nullptr;
+       EXPECT_EQ(torii_team_split(a.team, 0, 0, nullptr, &failed), TORII_OK) << torii_last_error();
+       EXPECT_EQ(torii_team_abort(failed, "hostile"), TORII_OK) << torii_last_error();
+       const torii_status status = made<torii_team>(
+           a, [&](auto place) { return torii_team_survivors(failed, &a.team_options, place); }, torii_team_destroy);
+       EXPECT_EQ(torii_team_destroy(failed), TORII_OK);
+       return status;
+     }},
     {"torii_team_destroy", 0, [](Given&) { return torii_team_destroy(nullptr); }},
     {"torii_allocate", kContext | kPlace | kBytes,
      [](Given& a) {

@@ -30,6 +30,10 @@ void set_members(Given& a, const int* members, int count) {
   a.team_options.member_count = count;
   a.team_options.exchange = [](const void*, void*, std::size_t, void*) { return 1; };
 }
+void set_without(Given& a, const int* without, int count) {
+  a.team_options.without = without;
+  a.team_options.without_count = count;
+}
 void set_place(Given& a, int rank, int ranks) {
   a.context_options.rank = rank;
   a.context_options.ranks = ranks;
@@ -162,6 +166,11 @@ constexpr HostileValue kValues[] = {
     {"team_options.member_count 0", kMembers, [](Given& a) { set_members(a, kFarMember, 0); }},
     {"team_options.member_count -1", kMembers, [](Given& a) { set_members(a, kFarMember, -1); }},
     {"team_options.member_count INT_MAX", kMembers, [](Given& a) { set_members(a, kFarMember, INT_MAX); }},
+    {"team_options.without -1", kTeamOptions, [](Given& a) { set_without(a, kNegativeMember, 1); }},
+    {"team_options.without INT_MAX", kTeamOptions, [](Given& a) { set_without(a, kFarMember, 1); }},
+    {"team_options.without_count -1", kTeamOptions, [](Given& a) { set_without(a, kFarMember, -1); }},
+    {"team_options.without_count INT_MIN", kTeamOptions, [](Given& a) { set_without(a, nullptr, INT_MIN); }},
+    {"team_options.without NULL", kTeamOptions, [](Given& a) { set_without(a, nullptr, 2); }},
     {"context_options.size 0", kContextOptions, [](Given& a) { a.context_options.size = 0; }},
     {"context_options.size SIZE_MAX", kContextOptions, [](Given& a) { a.context_options.size = SIZE_MAX; }},
     {"context_options.ranks -1", kContextOptions, [](Given& a) { a.context_options.ranks = -1; }},

@@ -2,6 +2,8 @@
 // Callers of survivors, and what they must have in the end. Instrumented as the code under test is.
 #include "tests/exploration/survivor_worlds.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -29,7 +31,7 @@ class Host final : public NodeSurvivors::Host {
     has_looked_ = true;
     return true;
   }
-  bool is_over() const override { return is_hasty && has_looked_; }
+  bool is_over(bool) const override { return is_hasty && has_looked_; }
 
   bool is_hasty = false;
 
@@ -67,6 +69,7 @@ class Survivors final : public World {
       own.status = call == 0 && caller.refuses ? 1 : 0;
       for (const int member : caller.without) own.without.add(member);
       own.digest = own.without.words[0];
+      for (const int member : caller.lost) own.without.add(member);
       own.staging = 100 * static_cast<std::uint64_t>(rank) + static_cast<std::uint64_t>(call);
       Outcome outcome = survivors.choose(own);
       if (outcome.kind == Outcome::Kind::chosen) {
@@ -79,9 +82,7 @@ class Survivors final : public World {
         result(rank).object = 1;
         outcome = survivors.settle(outcome.members, nullptr);
       }
-      const bool goes_on = outcome.kind == Outcome::Kind::failed || outcome.kind == Outcome::Kind::late ||
-                           outcome.kind == Outcome::Kind::full;
-      if (goes_on) {
+      if (outcome.kind == Outcome::Kind::failed || outcome.kind == Outcome::Kind::late) {
         if (outcome.kind == Outcome::Kind::failed && outcome.failure.status == 0) {
           explorer().fail("a failure has no reason");
         }
@@ -122,8 +123,8 @@ class Survivors final : public World {
   }
   bool is_left_out_by_others(int rank) const {
     for (const Caller& caller : callers_) {
-      for (const int member : caller.without) {
-        if (member == rank) return true;
+      for (const std::vector<int>& list : {caller.without, caller.lost}) {
+        if (std::ranges::find(list, rank) != list.end()) return true;
       }
     }
     return false;
@@ -146,26 +147,49 @@ class Rounds final : public World {
   }
 
  private:
-  static bool lives(int) { return true; }
   static void fail(NodeRounds& rounds, std::uint64_t round) {
-    while (!rounds.open_after({.round = round - 1, .kind = NodeRounds::Kind::failed}, lives)) platform().yield();
+    rounds.open_after({.round = round - 1, .kind = NodeRounds::Kind::failed});
+    RoundOffer offer = {};
+    offer.digest = offer.staging = round;
+    rounds.offer(round, offer);
+    MemberSet members = {};
+    members.words[0] = round;
+    rounds.choose(rounds.state_of(round), members);
     RoundFailure failure = {};
     failure.status = static_cast<std::int32_t>(round);
+    failure.absent.words[0] = round;
+    failure.text[0] = static_cast<char>(round);
     rounds.fail(rounds.state_of(round), failure);
   }
+  /// What belongs to a round is that of one round, or the round is gone.
   static void come(NodeRounds& rounds) {
     const NodeRounds::State newest = rounds.newest();
-    if (newest.kind != NodeRounds::Kind::open || !rounds.join(newest.round)) return;
-    NodeRounds::State state = newest;
+    if (newest.kind == NodeRounds::Kind::none) return;
+    if (rounds.has_offered(0, newest.round)) {
+      const RoundOffer offer = rounds.offer_of(0, newest.round);
+      const bool is_of_round = offer.digest == newest.round && offer.staging == newest.round;
+      if (!is_of_round && rounds.state_of(newest.round).kind != NodeRounds::Kind::none) {
+        explorer().fail("an offer is that of another round");
+      }
+    }
+    NodeRounds::State state = rounds.state_of(newest.round);
     while (state.kind == NodeRounds::Kind::open) {
       platform().yield();
       state = rounds.state_of(newest.round);
     }
-    if (state.kind != NodeRounds::Kind::failed) return explorer().fail("the round that a member has joined is gone");
-    if (static_cast<std::uint64_t>(rounds.failure(state).status) != newest.round) {
+    if (state.kind == NodeRounds::Kind::chosen) {
+      const std::optional<MemberSet> members = rounds.chosen(state);
+      if (members && members->words[0] != state.round) explorer().fail("a choice is that of another round");
+    }
+    if (state.kind != NodeRounds::Kind::failed) return;
+    const std::optional<RoundFailure> failure = rounds.failure(state);
+    if (!failure) return;
+    const bool is_of_round = static_cast<std::uint64_t>(failure->status) == state.round &&
+                             failure->absent.words[0] == state.round &&
+                             failure->text[0] == static_cast<char>(state.round);
+    if (!is_of_round) {
       explorer().fail("a failure is that of another round");
     }
-    rounds.leave();
   }
 };
 

@@ -15,6 +15,7 @@ struct Caller {
   int hasty_calls = 0;            ///< so many of its first calls give up at their first look
   bool refuses = false;           ///< its first call makes no sense
   std::vector<int> without = {};  ///< that it leaves out
+  std::vector<int> lost = {};     ///< that another team has left out: no part of what is compared
 };
 
 std::unique_ptr<World> survivors(std::vector<Caller> callers);

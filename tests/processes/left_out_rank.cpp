@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that test_left_out starts as two ranks. Rank 1 is stopped while it stores into a vector of rank 0, which
-// leaves it out, gives the vector back, takes new memory and lets rank 1 go on: no byte may change.
-// usage: left_out_rank allocated|adopted dies|departs
+// The program that test_left_out starts. Of two ranks, rank 1 is stopped while it stores into a vector of rank 0, which
+// leaves it out, gives the vector back, takes new memory and lets rank 1 go on: no byte may change. "renews": before
+// that, rank 0 makes another context with this memory, without rank 1. Of three ranks, rank 2 is stopped while it asks
+// for survivors, and the others ask again and again.
+// usage: left_out_rank allocated|adopted dies|departs|renews
+//        left_out_rank asks
 #include <unistd.h>
 #include <torii/torii.hpp>
 
@@ -11,11 +14,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
-#include <optional>
-#include <span>
+#include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/support/process.hpp"
@@ -29,25 +31,29 @@ constexpr unsigned char kOwn = 9;
 /// Memory that peers reach in place, of one kind or the other.
 class Vector {
  public:
-  Vector(torii::Context& context, bool adopts) {
-    if (!adopts) {
-      buffer_.emplace(context.allocate<unsigned char>(kBytes));
-      return;
+  Vector(const torii::Context& context, bool adopts) {
+    // Adopted memory is always the same, so that only its place in the arena can change.
+    static void* const own = std::aligned_alloc(4096, kBytes);
+    void* memory = own;
+    if (adopts) {
+      torii::check(torii_register(context.handle(), memory, kBytes, TORII_REGISTER_ADOPT, &region_));
+    } else {
+      torii::check(torii_allocate(context.handle(), kBytes, &memory));
     }
-    // Always the same memory, so that only its place in the arena can change.
-    static unsigned char* const memory = static_cast<unsigned char*>(std::aligned_alloc(4096, kBytes));
-    adopted_ = memory;
-    region_.emplace(context.adopt(std::span(adopted_, kBytes)));
+    data_ = static_cast<unsigned char*>(memory);
   }
-  unsigned char* data() const { return adopted_ != nullptr ? adopted_ : buffer_->span().data(); }
+  void give_back(const torii::Context& context) {
+    torii::check(region_ != nullptr ? torii_deregister(context.handle(), region_)
+                                    : torii_free(context.handle(), data_));
+  }
+  unsigned char* data() const { return data_; }
   std::size_t count(unsigned char value) const {
-    return static_cast<std::size_t>(std::count(data(), data() + kBytes, value));
+    return static_cast<std::size_t>(std::count(data_, data_ + kBytes, value));
   }
 
  private:
-  unsigned char* adopted_ = nullptr;
-  std::optional<torii::Buffer<unsigned char>> buffer_;
-  std::optional<torii::Region> region_;
+  unsigned char* data_ = nullptr;
+  torii_region* region_ = nullptr;
 };
 
 torii_status broadcast(torii::Team& team, unsigned char* data) {
@@ -96,31 +102,49 @@ bool has_room(torii::Context& context, bool adopts) {
   return true;
 }
 
-int receive(torii::Context& context, torii::Team& team, pid_t peer, bool adopts, bool departs) {
-  auto vector = std::make_unique<Vector>(context, adopts);
+/// A context of this rank alone, with the memory of another one, which ends.
+torii::Context renewed(torii::Context context) {
+  torii_context_options options = {};
+  options.size = sizeof(options);
+  options.ranks = 1;
+  options.exchange = [](const void* mine, void* all, std::size_t bytes, void*) {
+    std::memcpy(all, mine, bytes);
+    return 0;
+  };
+  options.memory_of = context.handle();
+  return torii::Context(&options);
+}
+
+int receive(torii::Context& context, torii::Team& team, pid_t peer, bool adopts, const std::string& end) {
+  Vector vector(context, adopts);
   torii_status status = TORII_OK;
   for (int round = 0; status == TORII_OK; ++round) {
     if (round == 50) return 1;
-    std::fill_n(vector->data(), kBytes, 0);
+    std::fill_n(vector.data(), kBytes, 0);
     std::atomic<bool> is_over = false;
     torii::check(team.barrier());
-    std::thread watcher([&] { stop_within(vector->data(), peer, is_over); });
-    status = broadcast(team, vector->data());
+    std::thread watcher([&] { stop_within(vector.data(), peer, is_over); });
+    status = broadcast(team, vector.data());
     is_over = true;
     watcher.join();
     if (status == TORII_OK) kill(peer, SIGCONT);
   }
   std::printf("rank 0 got %s when %d%% had come\n", torii_status_name(status),
-              static_cast<int>(vector->count(kSent) / (kBytes / 100)));
+              static_cast<int>(vector.count(kSent) / (kBytes / 100)));
   team = team.survivors({1});
-  vector.reset();
-  vector = std::make_unique<Vector>(context, adopts);
-  std::fill_n(vector->data(), kBytes, kOwn);
+  if (end == "renews") {
+    team = torii::Team(nullptr);
+    context = renewed(std::move(context));
+    team = context.team();
+  }
+  vector.give_back(context);
+  vector = Vector(context, adopts);
+  std::fill_n(vector.data(), kBytes, kOwn);
   kill(peer, SIGCONT);
   usleep(400'000);
-  const std::size_t changed = kBytes - vector->count(kOwn);
+  const std::size_t changed = kBytes - vector.count(kOwn);
   std::printf("%zu bytes have changed\n", changed);
-  if (!departs) {
+  if (end != "departs") {
     std::printf("the memory is %s\n", has_room(context, adopts) ? "used again" : "set aside");
     kill(peer, SIGKILL);
   }
@@ -135,25 +159,57 @@ int receive(torii::Context& context, torii::Team& team, pid_t peer, bool adopts,
   return changed == 0 && team.barrier() == TORII_OK ? 0 : 1;
 }
 
+torii_status ask(const torii::Team& team, const std::vector<int>& without) {
+  try {
+    (void)team.survivors(without);
+  } catch (const torii::Failure& failure) {
+    std::printf("%s\n", failure.what());
+    return failure.status();
+  }
+  return TORII_OK;
+}
+
+/// Three ranks. The data of a round are overwritten two rounds later, whoever was stopped in it.
+int ask_again(const torii::Team& team, pid_t last) {
+  if (team.rank() == 0) torii::check(torii_team_abort(team.handle(), "enough"));
+  while (team.barrier() == TORII_OK) {
+  }
+  if (team.rank() == 2) {
+    std::printf("rank 2 got %s\n", torii_status_name(ask(team, {})));
+    return 0;
+  }
+  usleep(200'000);
+  if (team.rank() == 0) kill(last, SIGSTOP);
+  usleep(100'000);
+  if (ask(team, {}) != TORII_TIMEOUT || team.absent() != std::vector<int>{2}) return 1;
+  if (ask(team, {team.rank() == 0 ? 2 : 7}) != TORII_INVALID_ARGUMENT) return 1;
+  const torii::Team made = team.survivors({2});
+  if (made.ranks() != 2 || made.barrier() != TORII_OK) return 1;
+  std::printf("rank %d has a team\n", team.rank());
+  if (team.rank() == 0) kill(last, SIGCONT);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc < 2) return 2;
   const bool adopts = argv[1] == std::string("adopted");
-  const bool departs = argv[2] == std::string("departs");
+  const std::string end = argc < 3 ? "" : argv[2];
   try {
     torii::Context context;
     torii::Team whole = context.team();
     std::int64_t own = getpid();
-    std::vector<std::int64_t> pids(2);
+    std::vector<std::int64_t> pids(static_cast<std::size_t>(context.ranks()));
     torii::check(torii_all_gather(whole.handle(), &own, pids.data(), 1, TORII_I64));
     torii_team_options options = {};
     options.size = sizeof(options);
     options.algorithm = "binomial";  // the sender stores into the receiver's vector
     torii::Team team = whole.split(0, 0, &options);
     whole = torii::Team(nullptr);
-    return team.rank() == 1 ? send(context, team, adopts, departs)
-                            : receive(context, team, static_cast<pid_t>(pids[1]), adopts, departs);
+    const auto last = static_cast<pid_t>(pids.back());
+    if (argv[1] == std::string("asks")) return ask_again(team, last);
+    return team.rank() == 1 ? send(context, team, adopts, end == "departs") : receive(context, team, last, adopts, end);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "left_out_rank: %s\n", error.what());
     return 3;

@@ -10,19 +10,32 @@
 namespace torii::tests {
 namespace {
 
+Outcome run_ranks(const std::string& ranks, const std::string& what, const std::string& end) {
+  return run({bin_dir() + "/torii-run", "-n", ranks, "--timeout", "25", "--on-failure", "continue", "--",
+              helper("left_out_rank"), what, end},
+             {"TORII_TIMEOUT=1", "TORII_ARENA=400M"});
+}
+
 TEST(LeftOut, ARankThatIsStoppedInAStoreChangesNothingLater) {
   for (const std::string kind : {"allocated", "adopted"}) {
-    for (const std::string end : {"dies", "departs"}) {
+    for (const std::string end : {"dies", "departs", "renews"}) {
       SCOPED_TRACE(kind + " " + end);
-      const Outcome outcome = run({bin_dir() + "/torii-run", "-n", "2", "--timeout", "25", "--on-failure", "continue",
-                                   "--", helper("left_out_rank"), kind, end},
-                                  {"TORII_TIMEOUT=1", "TORII_ARENA=400M"});
+      const Outcome outcome = run_ranks("2", kind, end);
       EXPECT_NE(outcome.output.find("rank 0 got timeout when "), std::string::npos) << outcome.output;
       EXPECT_NE(outcome.output.find("rank 1 got peer_lost"), std::string::npos) << outcome.output;
       EXPECT_NE(outcome.output.find("\n0 bytes have changed"), std::string::npos) << outcome.output;
-      EXPECT_EQ(outcome.output.find("the memory is set aside") != std::string::npos, end == "dies") << outcome.output;
+      EXPECT_EQ(outcome.output.find("the memory is set aside") != std::string::npos, end != "departs")
+          << outcome.output;
       EXPECT_NE(outcome.output.find("the memory is there again"), std::string::npos) << outcome.output;
     }
+  }
+}
+
+TEST(LeftOut, ARankThatIsStoppedWhileItAsksForSurvivorsHoldsNobodyUp) {
+  const Outcome outcome = run_ranks("3", "asks", "");
+  EXPECT_NE(outcome.output.find("in the call but not moving it: rank 2 on host "), std::string::npos) << outcome.output;
+  for (const char* const line : {"rank 0 has a team", "rank 1 has a team", "rank 2 got peer_lost"}) {
+    EXPECT_NE(outcome.output.find(line), std::string::npos) << line << " is missing:\n" << outcome.output;
   }
 }
 

@@ -162,7 +162,8 @@ def team_methods(team):
             table[f"{form}_{name}"] = (getattr(team, f"{form}_{name}"), arguments)
     table["choose"] = (team.choose, {"collective": "allreduce", "count": 4, "dtype": "f32", "op": "sum", "root": 0})
     table["context_rank"] = (lambda member: team.context_rank(member), {"member": 0})
-    table["survivors"] = (team.survivors, {"channels": 0})  # the team is well: always refused
+    # The team is well: always refused.
+    table["survivors"] = (team.survivors, {"channels": 0, "without": [], "allow_minority": False})
     table["abort"] = (lambda reason: abort(team, reason), {"reason": "why"})
     for name in ("health", "group", "close"):
         table[name] = (lambda extra, name=name: getattr(team, name)(extra), {"extra": 1})

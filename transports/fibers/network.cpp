@@ -5,7 +5,7 @@
 namespace torii::fibers {
 
 Network::Network(Wires& wires, Bootstrap& bootstrap, const transports::EngineOptions& options)
-    : EngineTransport(bootstrap, options) {
+    : EngineTransport(bootstrap, options), wires_(wires) {
   for (int number = 0; number < options.engines; ++number) {
     engines_.push_back(std::make_unique<Engine>(wires, number, rank_, arena_, peers_, sleepers_));
   }

@@ -8,6 +8,7 @@
 
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "transports/fibers/engine.hpp"
+#include "transports/fibers/node.hpp"
 #include "transports/network/engine_transport.hpp"
 
 namespace torii::fibers {
@@ -21,6 +22,10 @@ class Network final : public transports::EngineTransport<Engine> {
   bool is_arriving(std::uint64_t offset, std::size_t bytes) noexcept override {
     return std::ranges::any_of(engines_, [=](const auto& engine) { return engine->is_arriving(offset, bytes); });
   }
+  bool may_live(int peer) noexcept override { return !wires_.fibers().is_gone(peer, Node::kSeenAfter); }
+
+ private:
+  Wires& wires_;
 };
 
 }  // namespace torii::fibers

@@ -61,9 +61,10 @@ class Node final : public Transport {
   }
   bool oversubscribed() const noexcept override { return oversubscribed_; }
 
- private:
+  /// Peers see a rank's end so long after it.
   static constexpr Time kSeenAfter = 100 * kMicrosecond;
 
+ private:
   Wires& wires_;
   Fibers& fibers_;
   std::unique_ptr<shared_memory::SharedMemory> inner_;

@@ -45,6 +45,7 @@ class Mixed final : public Transport {
   bool drained() noexcept override { return between_->drained(); }
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override;
   bool alive(int peer) noexcept override { return to(peer).alive(peer); }
+  bool may_live(int peer) noexcept override { return to(peer).may_live(peer); }
   /// A store into memory is never lost, so only engines between nodes are given up.
   void close_engines(std::uint32_t engines) noexcept override { between_->close_engines(engines); }
   std::uint32_t lost_engines() const noexcept override { return between_->lost_engines(); }

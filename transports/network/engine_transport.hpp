@@ -124,6 +124,9 @@ class EngineTransport : public Transport {
     }
     return !peers_.is_lost(peer);
   }
+  bool may_live(int peer) noexcept override {
+    return lives_ == nullptr ? alive(peer) : peer == rank_ || !lives_->has_ended(peer, now_ns());
+  }
 
   void close_engines(std::uint32_t engines) noexcept final {
     std::size_t open_count = 0;

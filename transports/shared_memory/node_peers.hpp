@@ -40,6 +40,9 @@ class NodePeers {
   /// False if the rank's process has ended, has become another program, or has no arena any more; one system call.
   /// Threads of this process count as alive, and so do ranks of other nodes.
   bool alive(int rank) const noexcept;
+  /// For is_held() when this object has gone. None for ranks of this process and of other nodes, and if the process has
+  /// no descriptor left.
+  Descriptor arena(int rank) const noexcept;
   /// The process number as that rank sees it; 0 for ranks of other nodes.
   int pid(int rank) const noexcept { return peer(rank).pid; }
   /// As in Nodes.

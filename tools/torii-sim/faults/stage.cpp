@@ -71,8 +71,22 @@ void Stage::check_parts() {
   }
 }
 
+/// Without deaths no two teams of survivors are made of one team, however many networks fail.
+void Stage::check_one_team() {
+  for (const SurvivorTeam& one : survivor_teams) {
+    for (const SurvivorTeam& other : survivor_teams) {
+      const bool is_of_same_team = one.team == other.team && one.depth == 0 && other.depth == 0 &&
+                                   history.members(one.team, one.rank) == history.members(other.team, other.rank);
+      if (!is_of_same_team || one.rank > other.rank || one.members == other.members) continue;
+      failures.push_back("rank " + std::to_string(one.rank) + " and rank " + std::to_string(other.rank) +
+                         " have different teams of the same survivors");
+    }
+  }
+}
+
 void Stage::check_survivors() {
   const auto deaths = std::ranges::count(history.faults, FaultKind::dies, &Fault::kind);
+  if (deaths == 0) check_one_team();
   if (history.job.several_nodes() && (deaths > 1 || history.may_time_out())) return;
   for (const SurvivorTeam& made : survivor_teams) {
     for (const int member : made.members) {

@@ -72,6 +72,7 @@ struct Stage {
   bool has_refused_memory() const;
   /// All that live have a part, or none has.
   void check_parts();
+  void check_one_team();
   /// All members of a team of survivors that live have it.
   void check_survivors();
 };
