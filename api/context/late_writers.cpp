@@ -32,7 +32,7 @@ void LateWriters::forget(const Transport& transport, const shared_memory::NodePe
   for (Writer& writer : writers_) {
     if (writer.transport != &transport) continue;
     writer.transport = nullptr;
-    writer.arena = peers.arena(writer.rank);
+    writer.life = peers.life(writer.rank);
     writer.kept = writer.teams.lock();
   }
 }
@@ -40,7 +40,7 @@ void LateWriters::forget(const Transport& transport, const shared_memory::NodePe
 bool LateWriters::is_over(const Writer& writer) noexcept {
   if (writer.teams.expired()) return true;
   if (writer.transport != nullptr) return !writer.transport->alive(writer.rank);
-  return writer.arena.open() && !shared_memory::is_held(writer.arena.get());
+  return writer.life.open() && !shared_memory::is_held(writer.life);
 }
 
 bool LateWriters::may_write() noexcept {

@@ -43,7 +43,7 @@ class LateWriters {
   struct Writer {
     Transport* transport;  ///< nullptr: gone
     int rank;              ///< of the transport
-    Descriptor arena;      ///< the rank's, when the transport has gone; none: nobody can tell when it is dead
+    Descriptor life;       ///< the rank's, when the transport has gone; none: nobody can tell when it is dead
     std::shared_ptr<const void> kept;  ///< holds `teams` for good
     std::weak_ptr<const void> teams;
     std::vector<std::size_t> blocks;  ///< those that were allocated when it was left out, ascending

@@ -197,9 +197,9 @@ void NodePeers::meet(const Listener& listener, const Nodes& nodes, const std::ve
   }
 }
 
-Descriptor NodePeers::arena(int rank) const noexcept {
+Descriptor NodePeers::life(int rank) const noexcept {
   const Peer& one = peer(rank);
-  return Descriptor(one.arena.open() ? fcntl(one.arena.get(), F_DUPFD_CLOEXEC, 0) : -1);
+  return Descriptor(one.life.open() ? fcntl(one.life.get(), F_DUPFD_CLOEXEC, 0) : -1);
 }
 
 bool NodePeers::alive(int rank) const noexcept {

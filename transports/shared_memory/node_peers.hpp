@@ -42,7 +42,7 @@ class NodePeers {
   bool alive(int rank) const noexcept;
   /// For is_held() when this object has gone. None for ranks of this process and of other nodes, and if the process has
   /// no descriptor left.
-  Descriptor arena(int rank) const noexcept;
+  Descriptor life(int rank) const noexcept;
   /// The process number as that rank sees it; 0 for ranks of other nodes.
   int pid(int rank) const noexcept { return peer(rank).pid; }
   /// As in Nodes.
