@@ -170,7 +170,7 @@ torii_status ask(const torii::Team& team, const std::vector<int>& without) {
 }
 
 /// Three ranks. The data of a round are overwritten two rounds later, whoever was stopped in it.
-int ask_again(const torii::Team& team, pid_t last) {
+int ask_again(torii::Team& team, pid_t last) {
   if (team.rank() == 0) torii::check(torii_team_abort(team.handle(), "enough"));
   while (team.barrier() == TORII_OK) {
   }
@@ -183,7 +183,7 @@ int ask_again(const torii::Team& team, pid_t last) {
   usleep(100'000);
   if (ask(team, {}) != TORII_TIMEOUT || team.absent() != std::vector<int>{2}) return 1;
   if (ask(team, {team.rank() == 0 ? 2 : 7}) != TORII_INVALID_ARGUMENT) return 1;
-  const torii::Team made = team.survivors({2});
+  torii::Team made = team.survivors({2});
   if (made.ranks() != 2 || made.barrier() != TORII_OK) return 1;
   std::printf("rank %d has a team\n", team.rank());
   if (team.rank() == 0) kill(last, SIGCONT);
