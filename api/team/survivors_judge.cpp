@@ -105,12 +105,12 @@ RoundFailure refusal(const RoundView& view, int member, const MemberSet& absent)
 }
 
 /// The first two of these members whose options differ; -1: none.
-struct Pair {
+struct Differing {
   int first = -1;
   int second = -1;
 };
-Pair find_difference(const RoundView& view, const MemberSet& members) {
-  Pair pair;
+Differing find_difference(const RoundView& view, const MemberSet& members) {
+  Differing pair;
   std::uint64_t digest = 0;
   for (int member = 0; member < view.ranks(); ++member) {
     if (!members.has(member)) continue;
@@ -126,7 +126,7 @@ Pair find_difference(const RoundView& view, const MemberSet& members) {
   return {};
 }
 
-RoundFailure difference(const Pair& pair, const MemberSet& absent) noexcept {
+RoundFailure difference(const Differing& pair, const MemberSet& absent) noexcept {
   return make_failure(Status::mismatch, pair.second, absent, [&] {
     return "the options of the survivors' team differ between rank " + std::to_string(pair.first) + " and rank " +
            std::to_string(pair.second) + "; they and the ranks to leave out must be equal on all survivors";
@@ -172,7 +172,7 @@ Judgement judge(const RoundView& view, const MemberSet& come) noexcept {
   if (!absent.empty()) return {Judgement::Verdict::waits, absent, {}, other};
   const MemberSet members = difference_of(living, without);
   if (const int member = find_refusal(view, members); member >= 0) return failing(refusal(view, member, {}));
-  if (const Pair pair = find_difference(view, members); pair.second >= 0) return failing(difference(pair, {}));
+  if (const Differing pair = find_difference(view, members); pair.second >= 0) return failing(difference(pair, {}));
   if (view.may_be_divided() && own.allows_minority == 0) {
     const MemberSet may_live = not_proved_dead(view);
     const MemberSet unheard = difference_of(difference_of(may_live, living), own.without);
@@ -190,7 +190,7 @@ RoundFailure judge_late(const RoundView& view, const MemberSet& come, const Judg
   const MemberSet& absent = waits.members;
   const MemberSet here = common(come, living_members(view));
   if (const int member = find_refusal(view, here); member >= 0) return refusal(view, member, absent);
-  if (const Pair pair = find_difference(view, here); pair.second >= 0) return difference(pair, absent);
+  if (const Differing pair = find_difference(view, here); pair.second >= 0) return difference(pair, absent);
   if (come.has(absent.lowest())) return late_object(view, absent, timeout_ns);
   return late(view, absent, timeout_ns, "; not come to the call: ");
 }
