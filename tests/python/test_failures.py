@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Failing ranks, interrupted calls, and calls that ranks disagree about.
 """Errors of the Python package."""
+import contextlib
 import os
 import pickle
 import signal
@@ -199,6 +200,28 @@ def rank_interrupted_wait():
         team.barrier()
 
 
+def rank_interrupted_split():
+    """What a handler raises while a team is made goes to the caller, who gets no team."""
+    team = torii.world()
+    others = ranks.others_of(team)
+    main = threading.main_thread().ident
+    if team.rank == 0:
+        threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            team.split(0)
+        ranks.tell_to_go(others)
+        threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            team.survivors()
+    else:
+        ranks.await_go()
+        with pytest.raises(torii.Aborted, match="interrupted by a signal handler"):
+            team.split(0)
+        time.sleep(0.8)
+        with contextlib.suppress(torii.Error):
+            team.survivors()
+
+
 def rank_handles_a_signal():
     """A handler that does not raise runs while the call waits, and the call goes on."""
     team = torii.world()
@@ -237,7 +260,7 @@ def rank_threads():
 
 
 BODIES = (rank_times_out, rank_joins_again, rank_mismatches, rank_refuses, rank_all_refuse, rank_aborts,
-          rank_interrupted, rank_interrupted_wait, rank_handles_a_signal, rank_threads)
+          rank_interrupted, rank_interrupted_wait, rank_interrupted_split, rank_handles_a_signal, rank_threads)
 
 
 @pytest.mark.parametrize("body", BODIES)
