@@ -137,7 +137,7 @@ std::unique_ptr<Transport> open_transport(Bootstrap& bootstrap, const Settings& 
     ranks.nodes.push_back(nodes.node(rank));
     ranks.processes.push_back(nodes.visible_pid(rank));
   }
-  ranks.fabric_files = settings.engines;
+  ranks.fabric_files = 2 * settings.engines;  // both ends may connect
   options.nodes = ranks.nodes;
   const std::vector<std::string>& addresses = options.source_addresses;
   auto lives = std::make_unique<LifeWatch>(bootstrap, ranks, addresses.empty() ? "" : addresses.front());

@@ -145,8 +145,8 @@ typedef struct torii_team_options {
 
 /* Collective over the job, or over the members that the options name: the team of these ranks. Blocks until all have
  * come. Digests of topology, settings, tune data and version are compared: TORII_MISMATCH names the difference. On an
- * error *team is NULL on all ranks. `options` may be NULL. One thread at a time per context, except with members. With
- * a rank that survivors have left out: TORII_PEER_LOST at once; ranks that do not know of it wait for their deadline. */
+ * error *team is NULL on all ranks. `options` may be NULL. One thread at a time per context, except with members. Ranks
+ * that know of one that survivors have left out get TORII_PEER_LOST at once, the others at their deadline. */
 TORII_API torii_status torii_team_create(torii_context* context, const torii_team_options* options, torii_team** team);
 /* Collective over `team`, blocking: ranks of equal colour (>= 0) form a team, ordered by (key, rank); a negative colour
  * joins none (NULL). All ranks have their part, or none has. */

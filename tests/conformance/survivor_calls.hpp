@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <barrier>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
