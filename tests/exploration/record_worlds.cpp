@@ -7,6 +7,7 @@
 #include <memory_resource>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "api/team/call_records.hpp"
@@ -90,10 +91,26 @@ class RefusalNoticesInOnePlace final : public TwoSides {
   }
 };
 
-/// Threads of one process: one changes the adopted pages, first in the same block and then in a larger one; the other
-/// one looks up an address that is always among them, each time elsewhere in the arena.
+using Addresses = shared_memory::AddressTable;
+constexpr std::uintptr_t kLookedUp = 0x5000;
+constexpr std::int64_t kBefore = 0x100000;
+constexpr std::int64_t kAfter = 0x200000;
+
+/// Entries whose addresses are so far from their offsets.
+constexpr Addresses::Entry entry(std::uintptr_t first, std::uintptr_t end, std::int64_t distance) {
+  return {{first, end}, static_cast<std::int64_t>(first) + distance};
+}
+constexpr Addresses::Entry kOne[] = {entry(0x4000, 0x6000, kBefore)};
+constexpr Addresses::Entry kTwo[] = {entry(0x1000, 0x2000, kAfter), entry(0x5000, 0x9000, kAfter)};
+constexpr Addresses::Entry kSecondOfTwo[] = {entry(0x1000, 0x2000, kBefore), entry(0x5000, 0x9000, kBefore)};
+constexpr Addresses::Entry kFirstOfTwo[] = {entry(0x4000, 0x6000, kAfter), entry(0x8000, 0x9000, kAfter)};
+
+/// Threads of one process: one changes the adopted pages; the other one looks up an address that is always among them.
 class AdoptedAddresses final : public TwoSides {
-  using Table = shared_memory::AddressTable;
+ public:
+  explicit AdoptedAddresses(AddressChange change) : change_(change) {}
+
+ private:
   class Room final : public std::pmr::memory_resource {
     void* do_allocate(std::size_t bytes, std::size_t alignment) override {
       used_ = (used_ + alignment - 1) / alignment * alignment + bytes;
@@ -106,38 +123,39 @@ class AdoptedAddresses final : public TwoSides {
     alignas(kLineBytes) std::array<std::byte, kGroundBytes / 4> room_;
     std::size_t used_ = 0;
   };
-  static constexpr std::uintptr_t kAddress = 0x5000;
-  static constexpr Table::Entry kFirst[] = {{{0x4000, 0x6000}, 0x100000}};
-  static constexpr Table::Entry kSecond[] = {{{0x1000, 0x2000}, 0x200000}, {{0x5000, 0x9000}, 0x300000}};
-  static constexpr Table::Entry kThird[] = {{{0x3000, 0x7000}, 0x400000}};
-  static constexpr std::size_t kMoreThanItsRoom = 17;
 
-  static Table& table() { return *reinterpret_cast<Table*>(ground()); }
+  static Addresses& table() { return *reinterpret_cast<Addresses*>(ground()); }
   void set_up(Explorer& explorer) override {
     TwoSides::set_up(explorer);
     auto* const room = new (ground() + kGroundBytes / 2) Room;
     std::pmr::memory_resource* const before = std::pmr::set_default_resource(room);
-    new (ground()) Table;
+    new (ground()) Addresses;
     std::pmr::set_default_resource(before);
     table().reserve(1);
-    table().set(kFirst);
+    set(kOne, kSecondOfTwo);
   }
   void write() override {
-    table().set(kSecond);
-    table().reserve(kMoreThanItsRoom);
-    table().set(kThird);
+    constexpr std::size_t kMoreThanItsRoom = 17;
+    if (change_ == AddressChange::larger_block) table().reserve(kMoreThanItsRoom);
+    set(kTwo, kFirstOfTwo);
   }
   void read() override {
-    const std::int64_t found = table().find(reinterpret_cast<const void*>(kAddress), 8).value_or(0);
-    if (found != 0x101000 && found != 0x300000 && found != 0x402000) {
+    const std::int64_t found = table().find(reinterpret_cast<const void*>(kLookedUp), 8).value_or(0);
+    if (found != static_cast<std::int64_t>(kLookedUp) + kBefore &&
+        found != static_cast<std::int64_t>(kLookedUp) + kAfter) {
       explorer().fail("an adopted address is at " + std::to_string(found) + " of the arena");
     }
   }
+  void set(std::span<const Addresses::Entry> entries, std::span<const Addresses::Entry> if_moved) {
+    table().set(change_ == AddressChange::moves ? if_moved : entries);
+  }
+
+  const AddressChange change_;
 };
 
 }  // namespace
 
-std::unique_ptr<World> adopted_addresses() { return std::make_unique<AdoptedAddresses>(); }
+std::unique_ptr<World> adopted_addresses(AddressChange change) { return std::make_unique<AdoptedAddresses>(change); }
 std::unique_ptr<World> call_records() { return std::make_unique<CallRecords>(); }
 std::unique_ptr<World> refusal_notices() { return std::make_unique<RefusalNoticesInOnePlace>(); }
 

@@ -9,8 +9,10 @@
 
 namespace torii::exploration {
 
+/// The address comes to another place among as many, or among more than before, or these need a larger block.
+enum class AddressChange { moves, more, larger_block };
 /// A thread of a rank replaces the entries of its table of adopted addresses; another one looks an address up.
-std::unique_ptr<World> adopted_addresses();
+std::unique_ptr<World> adopted_addresses(AddressChange change);
 /// A rank writes the records of two calls to one place; a peer reads them meanwhile.
 std::unique_ptr<World> call_records();
 /// A rank refuses two calls, with notices in one place.

@@ -257,7 +257,10 @@ std::vector<Listed> worlds(bool full) {
   add_exchanges(list);
   add_pairs(list);
   std::vector<Listed> all = list.take();
-  all.push_back({"adopted addresses", true, adopted_addresses});
+  for (const auto& [name, change] : {std::pair("moved", AddressChange::moves), std::pair("more", AddressChange::more),
+                                     std::pair("in a larger block", AddressChange::larger_block)}) {
+    all.push_back({std::string("adopted addresses, ") + name, true, [change] { return adopted_addresses(change); }});
+  }
   all.push_back({"call records", true, call_records});
   all.push_back({"refusal notices", true, refusal_notices});
   const auto add = [&](std::string name, bool is_short, std::vector<Caller> callers) {

@@ -35,7 +35,7 @@ void AddressTable::set(std::span<const Entry> entries) noexcept {
   }
   block.count.store(entries.size(), std::memory_order_release);
   current_.store(&block, std::memory_order_release);
-  any_.store(!entries.empty(), std::memory_order_release);
+  any_.store(!entries.empty(), std::memory_order_relaxed);  // it publishes nothing
   version_.store(version + 2, std::memory_order_release);
 }
 
