@@ -277,7 +277,7 @@ def test_survivors_leave_out_a_rank_that_hangs():
         assert total.tolist() == [2, 2, 2]
         time.sleep(4)
 
-    job(check, 3, timeout=datetime.timedelta(seconds=1.5))
+    job(check, 3, timeout_s=1.5)
 
 
 def test_monitored_barrier_leaves_the_group_whole():
