@@ -287,7 +287,6 @@ class Residue : public testing::Test {
 
   /// For the tests after these: the programs may be below /tmp.
   static void TearDownTestSuite() {
-    prctl(PR_SET_CHILD_SUBREAPER, 0);
     if (!private_) return;
     for (const char* folder : {"/tmp", "/dev/shm/programs", "/dev/shm"}) {
       EXPECT_EQ(umount2(folder, MNT_DETACH), 0) << folder;

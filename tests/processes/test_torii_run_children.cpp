@@ -2,6 +2,7 @@
 // torii-run and processes that are not ranks: what is below a rank ends with the job, daemons and others' children live
 // on.
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,7 +45,7 @@ class Printed {
 
 bool lives(pid_t pid) { return kill(pid, 0) == 0; }
 
-/// Waits up to five seconds for their end. This process may be the one that has to collect them.
+/// Waits up to five seconds for their end. This process has to collect them.
 bool are_gone(const Pids& pids) {
   for (int i = 0; i < 1000; ++i) {
     for (const pid_t pid : pids) waitpid(pid, nullptr, WNOHANG);
@@ -69,7 +70,13 @@ Pids descendants(pid_t pid, std::size_t count) {
   return found;
 }
 
-TEST(ToriiRunChildren, AKilledLauncherTakesWrappedRanksWithIt) {
+class ToriiRunChildren : public testing::Test {
+ protected:
+  /// The first process of a container may never collect what is left to it.
+  static void SetUpTestSuite() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+};
+
+TEST_F(ToriiRunChildren, AKilledLauncherTakesWrappedRanksWithIt) {
   // The last rank is in a session of its own, as pseudo-terminals and Python's start_new_session make them. The
   // background process comes to the inner process before the kill.
   const std::string script =
@@ -87,7 +94,7 @@ TEST(ToriiRunChildren, AKilledLauncherTakesWrappedRanksWithIt) {
   }
 }
 
-TEST(ToriiRunChildren, AKilledInnerProcessEndsTheJob) {
+TEST_F(ToriiRunChildren, AKilledInnerProcessEndsTheJob) {
   Process job({kLauncher, "-n", "2", "--", "sleep", "77"});
   const Pids all = descendants(job.pid(), 3);
   ASSERT_FALSE(all.empty()) << job.wait().output;
@@ -96,7 +103,7 @@ TEST(ToriiRunChildren, AKilledInnerProcessEndsTheJob) {
   EXPECT_TRUE(are_gone(all));
 }
 
-TEST(ToriiRunChildren, ChildrenThatItNeverStartedLiveOn) {
+TEST_F(ToriiRunChildren, ChildrenThatItNeverStartedLiveOn) {
   // A server of an entry point, one that leaves an orphan while the job runs, and a daemon from before.
   const std::string quiet = " > /dev/null 2>&1 & echo other $!; ";
   const std::string script = "sleep 66" + quiet + "sh -c 'sleep 66" + quiet + "sleep 0.2' & (setsid sleep 66" + quiet +
@@ -108,13 +115,13 @@ TEST(ToriiRunChildren, ChildrenThatItNeverStartedLiveOn) {
   for (const pid_t pid : others.pids) EXPECT_TRUE(lives(pid)) << pid << " of\n" << outcome.output;
 }
 
-TEST(ToriiRunChildren, NoZombieOfAnotherChildStays) {
+TEST_F(ToriiRunChildren, NoZombieOfAnotherChildStays) {
   const std::string script = "sleep 0.1 & export CHILD=$!; exec " + kLauncher +
                              " -n 1 -- sh -c 'sleep 0.4; [ ! -e /proc/$CHILD ] || echo zombie'";
   EXPECT_EQ(run({"sh", "-c", script}).output, "");
 }
 
-TEST(ToriiRunChildren, DaemonsOfRanksLiveOnAndTheRestEnds) {
+TEST_F(ToriiRunChildren, DaemonsOfRanksLiveOnAndTheRestEnds) {
   // A daemon by setsid, one that has forked again in its session, and a process that stays in the job's session.
   const std::string quiet = " > /dev/null 2>&1 & echo ";
   const std::string script = "setsid sleep 66" + quiet + "daemon $!; setsid sh -c 'sleep 66" + quiet +
@@ -131,7 +138,7 @@ TEST(ToriiRunChildren, DaemonsOfRanksLiveOnAndTheRestEnds) {
   }
 }
 
-TEST(ToriiRunChildren, AnEndedJobTakesSessionsBelowItsRanksWithIt) {
+TEST_F(ToriiRunChildren, AnEndedJobTakesSessionsBelowItsRanksWithIt) {
   // The rank, setsid, ends at SIGTERM; its child in another session does not hear it.
   for (const bool by_signal : {false, true}) {
     Process job({kLauncher, "-n", "2", "--timeout", by_signal ? "20" : "0.5", "--", "setsid", "--fork", "--wait",
@@ -143,7 +150,7 @@ TEST(ToriiRunChildren, AnEndedJobTakesSessionsBelowItsRanksWithIt) {
   }
 }
 
-TEST(ToriiRunChildren, ASignalForTheWholeGroupIsOneSignal) {
+TEST_F(ToriiRunChildren, ASignalForTheWholeGroupIsOneSignal) {
   const std::string script = "trap 'sleep 0.3; echo got; exit 0' TERM; echo ready; while :; do sleep 0.02; done";
   Process job({"setsid", kLauncher, "-n", "2", "--", "sh", "-c", script});
   for (int i = 0; i < 1000 && ranks_of(job.pid()).size() < 2; ++i) usleep(5000);
