@@ -95,8 +95,8 @@ bool FailureMonitor::finds_failure_in_start(const Waiting& waiting, int member, 
   const std::string own = "rank " + std::to_string(members_.rank());
   if (!members_.is_alive(member)) {
     return claim(Status::peer_lost, member,
-                 members_.text(member) + (members_.may_live(member) ? " was left out while " : " died while ") + own +
-                     " waited for it " + purpose);
+                 members_.text(member) + (members_.is_left_out(member) ? " was left out while " : " died while ") +
+                     own + " waited for it " + purpose);
   }
   return waiting.is_over() && claim(Status::timeout, member,
                                     "no progress for " + std::to_string(members_.timeout_ns() / 1'000'000) +
@@ -149,7 +149,7 @@ bool FailureMonitor::finds_dead_member(const Waiting& waiting, const Request& re
     if (has_left_after(member, request) || members_.is_alive(member)) continue;
     if (members_.is_distant(member) && waiting.attentive_ns() < kDoubtNs) continue;
     return claim(Status::peer_lost, member,
-                 members_.text(member) + (members_.may_live(member) ? " was left out before " : " died during ") +
+                 members_.text(member) + (members_.is_left_out(member) ? " was left out before " : " died during ") +
                      text_of(request) + ", noticed by rank " + std::to_string(members_.rank()) + " " +
                      phase_text(request));
   }

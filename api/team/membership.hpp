@@ -38,9 +38,8 @@ class Membership {
   bool is_distant(int member) const noexcept;
   bool lives(int member) const { return member == rank_ || is_alive(member); }
   /// False for a member that is dead, or left out of the context.
-  bool is_alive(int member) const {
-    return transport().alive(at(member).context_rank) && !context_.has_left_out(at(member).context_rank);
-  }
+  bool is_alive(int member) const { return transport().alive(at(member).context_rank) && !is_left_out(member); }
+  bool is_left_out(int member) const { return context_.has_left_out(at(member).context_rank); }
   /// False for a member whose end is proved.
   bool may_live(int member) const { return member == rank_ || transport().may_live(at(member).context_rank); }
   /// For members of this rank's node only.

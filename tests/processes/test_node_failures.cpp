@@ -60,7 +60,8 @@ TEST(NodeFailures, ADeathIsNoticedBySleepers) {
   const Report report =
       run_job(on_nodes({.mode = "absent", .rank = 1, .delay_us = 200'000, .environment = {"TORII_WAIT=sleep"}}, 2));
   expect_one_cause(report, 3, "peer_lost: rank 1 on host ");
-  EXPECT_NE(cause_of(report).find("died during allreduce of 1000 x i64, op sum"), std::string::npos);
+  EXPECT_NE(cause_of(report).find("died during allreduce of 1000 x i64, op sum"), std::string::npos)
+      << report.outcome.output;
 }
 
 TEST(NodeFailures, ADeathIsNoticedWhileStagingIsRecycled) {
