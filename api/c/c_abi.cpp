@@ -260,7 +260,7 @@ torii_status torii_team_survivors(torii_team* team, const torii_team_options* op
   if (team == nullptr) return invalid("team is NULL");
   if (survivors != nullptr) *survivors = nullptr;
   return guarded_in(team->context, [&] {
-    // What this rank lacks is told to the others, which wait for it.
+    // The others wait for this rank, so they are told what it lacks.
     torii::Trouble trouble;
     torii::TeamOptions asked;
     std::unique_ptr<torii_team> handle;

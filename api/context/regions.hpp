@@ -42,7 +42,7 @@ class Regions {
 
   /// The offset in this rank's arena if all of [address, address + bytes) was adopted in one piece.
   std::optional<std::int64_t> find(const void* address, std::size_t bytes) const noexcept;
-  /// What is adopted now is known to a rank that is left out, which LateWriters knows already.
+  /// A rank is left out, and LateWriters knows it: that rank may know the memory that is adopted now.
   void hold() noexcept;
   /// Uses the arena again that such a rank could know, if it cannot write there any more.
   void end_hold() noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a round about the team of survivors asks about the members.
+// The answers that a round about the team of survivors needs about the members.
 #pragma once
 
 #include <string>

@@ -46,7 +46,7 @@ void NetworkAgreement::leave(const RoundFailure& failure) noexcept {
   survivors_.leave(failure, failure.member >= 0 ? failure.member : members_.rank());
 }
 
-/// Of a round that some member has left: this one leaves too, for that reason, and waits a moment until all have, so
+/// Some member has left the round. This one leaves too, for that reason, and waits a moment until all have, so
 /// that all throw the reason of the lowest member. False where the others have not waited for this rank.
 bool NetworkAgreement::end_round() {
   survivors_.leave(survivors_.ending()->failure, static_cast<int>(survivors_.ending()->origin));

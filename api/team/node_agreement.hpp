@@ -41,7 +41,7 @@ class NodeAgreement final : public TeamAgreement {
   bool settle_survivors(const Trouble& trouble, const std::vector<Survivor>& chosen) override;
 
  private:
-  /// What NodeSurvivors asks.
+  /// Answers the questions of NodeSurvivors.
   class Host final : public NodeSurvivors::Host {
    public:
     explicit Host(const Membership& members) : members_(members) {}

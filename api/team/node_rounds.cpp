@@ -59,7 +59,7 @@ std::size_t text_end(const Part& part) noexcept {
 static_assert(sizeof(RoundOffer) % sizeof(Word) == 0 && sizeof(RoundFailure) % sizeof(Word) == 0);
 static_assert(offsetof(RoundOffer, text) % sizeof(Word) == 0 && offsetof(RoundFailure, text) % sizeof(Word) == 0);
 
-/// Of the words that can have members.
+/// The bytes of a set's words, as far as this team has members.
 std::size_t NodeRounds::set_bytes() const noexcept {
   constexpr int kBits = 64;
   return static_cast<std::size_t>((ranks_ + kBits - 1) / kBits) * sizeof(Word);

@@ -67,25 +67,32 @@ inline void expect_works(const Answer& made, int ranks) {
 
 class Survivors : public testing::TestWithParam<Place> {
  protected:
-  /// Each rank runs `body` on a team that has failed; `meet` waits for all ranks.
-  void on_failed_team(int ranks, const std::string& timeout_s,
-                      const std::function<void(torii_team*, int, std::barrier<>&)>& body) {
+  /// So many ranks, on nodes as the parameter says.
+  static ThreadTeam ranks_here(int ranks, const std::string& timeout_s) {
     ThreadTeam options;
     options.ranks = ranks;
     options.settings = "TIMEOUT=" + timeout_s;
-    for (int rank = 0; rank < ranks && GetParam().per_node != 0; ++rank) {
-      options.nodes.push_back(rank / GetParam().per_node);
+    for (int rank = 0; rank < ranks && is_divided(); ++rank) options.nodes.push_back(rank / GetParam().per_node);
+    return options;
+  }
+  /// A team of all ranks, which rank 0 has aborted. The others may not have heard of it.
+  static torii_team* aborted_team(torii_team* whole, std::barrier<>& meet) {
+    torii_team* team = nullptr;
+    EXPECT_EQ(torii_team_split(whole, 0, 0, nullptr, &team), TORII_OK) << last_error();
+    meet.arrive_and_wait();
+    if (team != nullptr && torii_team_rank(team) == 0) {
+      EXPECT_EQ(torii_team_abort(team, "enough"), TORII_OK);
     }
+    meet.arrive_and_wait();
+    return team;
+  }
+  /// Each rank runs `body` on a team that has failed; `meet` waits for all ranks.
+  void on_failed_team(int ranks, const std::string& timeout_s,
+                      const std::function<void(torii_team*, int, std::barrier<>&)>& body) {
     std::barrier meet(ranks);
-    run_as_threads(options, [&](torii_context* context, torii_team* whole) {
-      (void)context;
-      torii_team* team = nullptr;
-      ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &team), TORII_OK) << last_error();
-      meet.arrive_and_wait();
-      if (torii_team_rank(team) == 0) {
-        EXPECT_EQ(torii_team_abort(team, "enough"), TORII_OK);
-      }
-      meet.arrive_and_wait();
+    run_as_threads(ranks_here(ranks, timeout_s), [&](torii_context*, torii_team* whole) {
+      torii_team* const team = aborted_team(whole, meet);
+      ASSERT_NE(team, nullptr);
       EXPECT_EQ(torii_barrier(team), TORII_ABORTED) << last_error();
       body(team, torii_team_rank(team), meet);
       meet.arrive_and_wait();
@@ -98,7 +105,7 @@ class Survivors : public testing::TestWithParam<Place> {
     answers_[attempt].insert(std::to_string(answer.status) + ": " + answer.text);
     EXPECT_EQ(answers_[attempt].size(), 1U) << answer.text << "\nattempt " << attempt;
   }
-  bool is_divided() const { return GetParam().per_node != 0; }
+  static bool is_divided() { return GetParam().per_node != 0; }
 
  private:
   std::mutex mutex_;

@@ -133,19 +133,10 @@ TEST_P(Survivors, AreAskedForManyTimes) {
 
 /// Nobody has made a call that failed: the alarm of another rank comes while this one asks.
 TEST_P(Survivors, AreAskedForBeforeACallHasFailed) {
-  ThreadTeam options;
-  options.ranks = 3;
-  options.settings = "TIMEOUT=4";
-  for (int rank = 0; rank < 3 && is_divided(); ++rank) options.nodes.push_back(rank / GetParam().per_node);
   std::barrier meet(3);
-  run_as_threads(options, [&](torii_context*, torii_team* whole) {
-    torii_team* team = nullptr;
-    ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &team), TORII_OK) << last_error();
-    meet.arrive_and_wait();
-    if (torii_team_rank(team) == 0) {
-      EXPECT_EQ(torii_team_abort(team, "enough"), TORII_OK);
-    }
-    meet.arrive_and_wait();
+  run_as_threads(ranks_here(3, "4"), [&](torii_context*, torii_team* whole) {
+    torii_team* const team = aborted_team(whole, meet);
+    ASSERT_NE(team, nullptr);
     expect_works(survivors_of(team), 3);
     EXPECT_EQ(torii_team_destroy(team), TORII_OK) << last_error();
   });
@@ -177,12 +168,8 @@ TEST_P(Survivors, BetweenNodesAreTheMany) {
 
 /// A rank that is left out is lost in all teams of the context: they fail, and it learns so there.
 TEST_P(Survivors, LeaveARankOutOfAllTeams) {
-  ThreadTeam options;
-  options.ranks = 3;
-  options.settings = "TIMEOUT=3";
-  for (int rank = 0; rank < 3 && is_divided(); ++rank) options.nodes.push_back(rank / GetParam().per_node);
   std::barrier meet(3);
-  run_as_threads(options, [&](torii_context* context, torii_team* whole) {
+  run_as_threads(ranks_here(3, "3"), [&](torii_context* context, torii_team* whole) {
     const int rank = torii_team_rank(whole);
     torii_team* team = nullptr;
     torii_team* pair = nullptr;

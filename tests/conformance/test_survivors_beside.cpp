@@ -125,12 +125,8 @@ TEST_P(SurvivorsBeside, AreAskedForByManyThreads) {
 
 /// Those for whom a call has waited are the same on all that it has failed on.
 TEST_P(SurvivorsBeside, LeaveOutThoseForWhomACallHasWaited) {
-  ThreadTeam options;
-  options.ranks = 4;
-  options.settings = "TIMEOUT=0.4";
-  for (int rank = 0; rank < 4 && is_divided(); ++rank) options.nodes.push_back(rank / GetParam().per_node);
   std::barrier meet(4);
-  run_as_threads(options, [&](torii_context*, torii_team* whole) {
+  run_as_threads(ranks_here(4, "0.4"), [&](torii_context*, torii_team* whole) {
     if (torii_team_rank(whole) != 2) {
       EXPECT_EQ(torii_barrier(whole), TORII_TIMEOUT) << last_error();
       const Ranks absent = list_of(torii_team_absent, whole);
