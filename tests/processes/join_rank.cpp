@@ -321,6 +321,10 @@ int run_mode(const std::string& mode, int rank_argument) {
     if (chosen) sleep(60);
     return gather(*bootstrap);
   }
+  if (mode == "later") {
+    if (chosen) sleep(5);
+    return gather(*bootstrap);
+  }
   if (mode == "die") {
     if (chosen) raise(SIGKILL);
     return gather(*bootstrap);

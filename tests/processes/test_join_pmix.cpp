@@ -52,10 +52,13 @@ TEST_F(JoinPmix, AProcessMayJoinAgain) {
   EXPECT_EQ(count_of(outcome.output, "gathered 3"), 6) << outcome.output;
 }
 
+/// Every rank ends by itself: an mpirun of Open MPI 4.1 that kills a rank while others leave locks itself up about once
+/// in 100 runs (its PMIx server waits for a lock that it holds), and then nothing could be said about the ranks.
 TEST_F(JoinPmix, AMissingRankIsNamed) {
-  const Outcome outcome = mpirun(3, {"late", "1"}, {"TORII_TIMEOUT=1"});
-  EXPECT_NE(outcome.code, 0);
-  EXPECT_GE(count_of(outcome.output, "error 6 about rank 1: rank 1 has not joined in time"), 1) << outcome.output;
+  const Outcome outcome = mpirun(3, {"later", "1"}, {"TORII_TIMEOUT=1", "OMPI_MCA_orte_abort_on_non_zero_status=0"});
+  EXPECT_EQ(count_of(outcome.output, "error 6 about rank 1: rank 1 has not joined in time"), 2) << outcome.output;
+  EXPECT_EQ(count_of(outcome.output, "error 7 about rank -1: a rank ended before all had exchanged"), 1)
+      << outcome.output;
   EXPECT_LT(outcome.seconds, 20);
 }
 
