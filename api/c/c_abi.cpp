@@ -232,6 +232,23 @@ int torii_engine_bytes(const torii_context* context, uint64_t* bytes, int engine
   return static_cast<int>(all.size());
 }
 
+torii_status torii_context_counters(const torii_context* context, torii_counters* counters) {
+  if (context == nullptr || counters == nullptr) return invalid("context or counters is NULL");
+  torii_status status = TORII_OK;
+  if (!is_size(counters->size, "torii_counters", status)) return status;
+  if (context->context.is_forked_child()) return invalid(kForked);
+  const torii::Counters& own = context->context.counters();
+  torii_counters full = {};
+  full.size = counters->size;
+  full.call_plans = own.call_plans.load(std::memory_order_relaxed);
+  full.installed_plans = own.installed_plans.load(std::memory_order_relaxed);
+  full.staging_bytes = own.staging_bytes.load(std::memory_order_relaxed);
+  full.cold_messages = own.cold_messages.load(std::memory_order_relaxed);
+  full.sleeps = own.sleeps.load(std::memory_order_relaxed);
+  std::memcpy(counters, &full, std::min(counters->size, sizeof(full)));
+  return TORII_OK;
+}
+
 torii_status torii_team_create(torii_context* context, const torii_team_options* options, torii_team** team) {
   if (context == nullptr) return invalid("context is NULL");
   torii_status status = TORII_OK;

@@ -107,6 +107,7 @@ Context::~Context() {
   progress_threads_.reset();
   if (transport_ == nullptr) return;
   report_strangers();
+  report_counters();
   // Another context may go on with the arena, and needs the room.
   try {
     const std::vector<std::uint64_t> at_rest_soon = staging_->close();
@@ -129,6 +130,22 @@ void Context::report_strangers() noexcept {
                             " messages that no rank of the job sends: somebody else reaches the ports of its engines");
   } catch (const std::exception&) {
     log(LogLevel::warn, "messages that no rank of the job sends were dropped");
+  }
+}
+
+void Context::report_counters() const noexcept {
+  if (!logs(LogLevel::info)) return;
+  const auto text = [](const char* name, const std::atomic<std::uint64_t>& counter) {
+    return std::string(name) + std::to_string(counter.load(std::memory_order_relaxed));
+  };
+  try {
+    const Counters& own = counters();
+    log(LogLevel::info, "rank " + std::to_string(rank()) + " at its end:" + text(" call plans ", own.call_plans) +
+                            text(", plans installed ", own.installed_plans) +
+                            text(", bytes of staging assigned for the first time ", own.staging_bytes) +
+                            text(", cold messages ", own.cold_messages) + text(", sleeps ", own.sleeps));
+  } catch (const std::exception&) {
+    log(LogLevel::info, "there is no memory to tell the counters");
   }
 }
 

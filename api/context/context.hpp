@@ -52,6 +52,7 @@ class Context {
   const std::string& digest_text();
   kernels::Isa isa() const noexcept { return isa_; }
   Transport& transport() noexcept { return *transport_; }
+  const Counters& counters() const noexcept { return transport_->counters(); }
   /// The bootstrap of the whole job: teams of all ranks are made with it.
   Bootstrap& bootstrap() noexcept { return *bootstrap_; }
   const std::string& host(int rank) const;
@@ -84,6 +85,8 @@ class Context {
 
   /// Logs messages that no rank of the job sends: the first one, then at every tenfold count.
   void report_strangers() noexcept;
+  /// Logs what calls cost that were not like the ones before.
+  void report_counters() const noexcept;
 
   /// True in a child forked from the process that made this context; the child must not call the library.
   bool is_forked_child() const noexcept { return *static_cast<const volatile char*>(fork_mark_.get()) == 0; }

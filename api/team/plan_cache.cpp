@@ -38,6 +38,7 @@ CallPlan* PlanCache::find(const CallArguments& arguments, bool may_drop) {
     if (same_call(call_plan->arguments, arguments, members_.ranks())) return call_plan.get();
   }
   auto fresh = maker_.make(arguments);
+  Counters::add(members_.transport().counters().call_plans);
   // The plans of dropped call plans stay installed. Requests in flight point to call plans, so then none is dropped.
   if (call_plans_.size() >= kPreparedMax && may_drop) {
     call_plans_.erase(call_plans_.begin(), call_plans_.begin() + kPreparedMax / 2);
@@ -112,6 +113,7 @@ void PlanCache::log_install(InstalledPlan& plan, const std::string& key, StartWa
   const std::string text = key + " at " + std::to_string(staging_.used_bytes());
   const std::uint64_t number = installs_.add(XXH3_64bits(text.data(), text.size()));
   plan.unagreed = number;
+  Counters::add(members_.transport().counters().installed_plans);
   agreement_.put_install(number, installs_.word(number));
 }
 

@@ -60,7 +60,9 @@ void StagingBudget::reserve(std::size_t bytes) {
 
 void StagingBudget::take(std::size_t bytes) noexcept {
   used_bytes_ += bytes;
-  touched_bytes_ = std::max(touched_bytes_, used_bytes_);
+  if (used_bytes_ <= touched_bytes_) return;
+  Counters::add(members_.transport().counters().staging_bytes, used_bytes_ - touched_bytes_);
+  touched_bytes_ = used_bytes_;
 }
 
 /// Waits until no member uses the old plans, then until every member has cleared its staging; then puts may come.

@@ -105,6 +105,18 @@ TORII_API torii_status torii_deregister(torii_context* context, torii_region* re
  * engines. */
 TORII_API int torii_engine_bytes(const torii_context* context, uint64_t* bytes, int engines);
 
+/* How often something happened on this rank that a repeated call does without, for all teams of the context. */
+typedef struct torii_counters {
+  size_t size;
+  uint64_t call_plans;      /* calls of a shape that its team had not met, or had forgotten */
+  uint64_t installed_plans; /* plans that got memory on a channel */
+  uint64_t staging_bytes;   /* staging that was assigned for the first time: its pages are touched then */
+  uint64_t cold_messages;   /* messages stored before the team knew by which way they are faster */
+  uint64_t sleeps;          /* waits that gave the CPU away until another rank rings, or for 1 ms and more */
+} torii_counters;
+/* Writes them; set counters->size to sizeof(torii_counters) before. From any thread. */
+TORII_API torii_status torii_context_counters(const torii_context* context, torii_counters* counters);
+
 /* ---- team ------------------------------------------------------------------------------------------------------- */
 
 typedef struct torii_team_options {

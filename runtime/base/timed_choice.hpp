@@ -21,12 +21,13 @@ class TimedChoice {
   struct Turn {
     int way;
     bool timed;
+    bool cold = false;
   };
   Turn next() noexcept {
     if (forced_) return {best_, false};
     if (cold_turns_ > 0) {
       --cold_turns_;
-      return {0, false};
+      return {0, false, true};
     }
     const std::uint32_t turn = turn_++;
     if (turn < 2 * kSamples) return {turn < kSamples ? 0 : 1, true};

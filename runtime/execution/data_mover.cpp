@@ -143,6 +143,7 @@ void DataMover::store_pieces(const Step& step, std::size_t peers_bytes) noexcept
   const bool in_place = std::ranges::any_of(target_places_, [](const Operand& at) { return at.peers && !at.packed; });
   StoreChoice& stores = step.stores->of(in_place);
   const StoreChoice::Turn turn = stores.next();
+  if (turn.cold) Counters::add(call_.transport.counters().cold_messages);
   if (turn.way == StoreChoice::Way::non_temporal) {
     for (Operand& place : target_places_) place.non_temporal = place.non_temporal || place.peers;
   }

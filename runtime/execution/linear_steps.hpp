@@ -88,7 +88,7 @@ inline void move(LinearState& at, const RunningCall& call, const LinearStep& ste
     return;
   }
   store_and_time(call.plan->stores[step.flow].slots, step.length_bytes * (count - (step.keep ? 1 : 0)),
-                 [&](bool non_temporal) { store(at, call, step, count, non_temporal); });
+                 call.transport.counters(), [&](bool non_temporal) { store(at, call, step, count, non_temporal); });
 }
 
 /// The next step of the list.

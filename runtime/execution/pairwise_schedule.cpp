@@ -212,7 +212,8 @@ void PairwiseSchedule<Host>::store_in_peer(std::byte* to, const std::byte* from,
     kernels::copy(to, from, bytes, false);
     return;
   }
-  store_and_time(stores, bytes, [&](bool non_temporal) { kernels::copy(to, from, bytes, non_temporal); });
+  store_and_time(stores, bytes, call_.transport.counters(),
+                 [&](bool non_temporal) { kernels::copy(to, from, bytes, non_temporal); });
 }
 
 template <class Host>

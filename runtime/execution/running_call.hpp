@@ -21,8 +21,9 @@ inline constexpr std::size_t kSendableBytesMin = 16384;
 
 /// Stores a message of `bytes` through the caches or past them, whichever is faster now: `store(non-temporal)`.
 template <class Store>
-inline void store_and_time(StoreChoice& stores, std::size_t bytes, Store&& store) noexcept {
+inline void store_and_time(StoreChoice& stores, std::size_t bytes, Counters& counters, Store&& store) noexcept {
   const StoreChoice::Turn turn = stores.next();
+  if (turn.cold) Counters::add(counters.cold_messages);
   const bool non_temporal = turn.way == StoreChoice::Way::non_temporal;
   const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
   store(non_temporal);

@@ -30,10 +30,11 @@ class StoreChoice {
   struct Turn {
     Way way;
     bool timed;
+    bool cold;
   };
   Turn next() noexcept {
     const TimedChoice::Turn turn = choice_.next();
-    return {static_cast<Way>(turn.way), turn.timed};
+    return {static_cast<Way>(turn.way), turn.timed, turn.cold};
   }
 
   /// The time of a message of `bytes` that was stored this way; everything that the step did counts alike in both.

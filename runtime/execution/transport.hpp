@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/base/counters.hpp"
 #include "runtime/base/deadline.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/put_owner.hpp"
@@ -62,6 +63,10 @@ struct Put {
 class Transport {
  public:
   virtual ~Transport() = default;
+
+  /// Those of the context, for all that runs over this transport.
+  Counters& counters() noexcept { return counters_; }
+  const Counters& counters() const noexcept { return counters_; }
 
   virtual const Capabilities& capabilities() const noexcept = 0;
   virtual int rank() const noexcept = 0;
@@ -141,6 +146,9 @@ class Transport {
   bool polling_is_costly() const noexcept {
     return oversubscribed() && capabilities().wakes_on_put && !capabilities().mapped;
   }
+
+ private:
+  Counters counters_;
 };
 
 }  // namespace torii

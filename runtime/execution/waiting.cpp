@@ -121,6 +121,7 @@ bool Waiting::pause(bool (*still_idle)(void* data), void* data) noexcept {
     return polls_ % kClockEveryYields == 0 && is_time_for_checks(0);
   }
   has_slept_ = true;
+  Counters::add(transport_.counters().sleeps);
   const int us = sleep_us();
   transport_.sleep(us, still_idle, data);
   return is_time_for_checks(us * std::int64_t{1000});

@@ -127,6 +127,11 @@ Calls calls_of(const Things& things) {
       [=] { return torii_team_absent(team, nullptr, 0) == -1; },
       [=] { return torii_most_in_flight(team) == -1; },
       [=] { return torii_engine_bytes(context, nullptr, 0) == 0; },
+      [=] {
+        torii_counters counters{};
+        counters.size = sizeof(counters);
+        return torii_context_counters(context, &counters) == TORII_INVALID_ARGUMENT;
+      },
       [=] { return torii_context_event_fd(context) == -1; },
       // Refused for another reason, which is not counted in the parent's memory.
       [=] { return torii_run(team, nullptr) == TORII_INVALID_ARGUMENT; },

@@ -90,6 +90,15 @@ const HostileQuestion kQuestions[] = {
        EXPECT_GE(torii_engine_bytes(a.context, nullptr, INT_MAX), 1);
        EXPECT_EQ(bytes, 7U) << "there was no room";
      }},
+    {"torii_context_counters",
+     [](const Given& a) {
+       torii_counters counters{};
+       counters.size = sizeof(counters);
+       EXPECT_EQ(torii_context_counters(nullptr, &counters), TORII_INVALID_ARGUMENT);
+       EXPECT_EQ(torii_context_counters(a.context, nullptr), TORII_INVALID_ARGUMENT);
+       counters.size = 0;
+       EXPECT_EQ(torii_context_counters(a.context, &counters), TORII_INVALID_ARGUMENT);
+     }},
     {"torii_team_rank", [](const Given&) { EXPECT_EQ(torii_team_rank(nullptr), -1); }},
     {"torii_team_ranks", [](const Given&) { EXPECT_EQ(torii_team_ranks(nullptr), -1); }},
     {"torii_team_context", [](const Given&) { EXPECT_EQ(torii_team_context(nullptr), nullptr); }},

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What calls cost that are not like the calls before: how often each of these things has happened in a context.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace torii {
+
+/// Counted from any thread, never on the path of a repeated call. Each stands alone, so no order is needed.
+struct Counters {
+  std::atomic<std::uint64_t> call_plans = 0;       ///< calls of a shape for which a team had no call plan
+  std::atomic<std::uint64_t> installed_plans = 0;  ///< plans that got memory on a channel
+  std::atomic<std::uint64_t> staging_bytes = 0;    ///< staging that was assigned for the first time
+  std::atomic<std::uint64_t> cold_messages = 0;    ///< stored before it was known which way to store is faster
+  std::atomic<std::uint64_t> sleeps = 0;           ///< waits that gave up the CPU until somebody rings, or for 1 ms
+
+  static void add(std::atomic<std::uint64_t>& counter, std::uint64_t number = 1) noexcept {
+    counter.fetch_add(number, std::memory_order_relaxed);
+  }
+};
+
+}  // namespace torii
