@@ -1,31 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once against each MPI. Counts are ints there: the comparison stays below 2^31 elements.
+// Opens the module of an MPI.
 #include "perf/mpi_calls.hpp"
 
-#include <mpi.h>
+#include <dlfcn.h>
 
+#include <array>
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+
+#include "perf/common/failure.hpp"
 
 namespace torii::perf {
+namespace {
 
-Mpi::Mpi(int& argc, char**& argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& program, const std::string& reason) {
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), reason.c_str());
+  std::exit(kNotPossible);
 }
 
-Mpi::~Mpi() { MPI_Finalize(); }
+const MpiModule* open_module(const fs::path& program) {
+  // A name with two dots, or none behind the last slash, is of nobody.
+  const std::string name = program.extension().string();
+  if (name.size() < 2) refuse(program, "its name must end in that of an MPI, as in compare_mpi.openmpi");
+  // mpirun starts a program by the path that it was given; a shell may have found it by its name alone.
+  const fs::path here =
+      program.has_parent_path() ? program.parent_path() : fs::read_symlink("/proc/self/exe").parent_path();
+  const fs::path file = here / ("torii_mpi_" + name.substr(1) + ".so");
+  // Components that an MPI opens later look for its symbols among all.
+  void* const opened = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (opened == nullptr) refuse(program, std::string("cannot open the module of its MPI: ") + dlerror());
+  const void* const found = dlsym(opened, kMpiModuleSymbol);
+  if (found == nullptr) refuse(program, "'" + file.string() + "' is no module of an MPI: " + dlerror());
+  return static_cast<const MpiModule*>(found);
+}
+
+}  // namespace
+
+const MpiModule* Mpi::module_ = nullptr;
+
+Mpi::Mpi(int& argc, char**& argv) {
+  module_ = open_module(argc > 0 ? argv[0] : "");
+  module_->init(&argc, &argv);
+  rank_ = module_->rank();
+  ranks_ = module_->ranks();
+}
+
+Mpi::~Mpi() { module_->finalize(); }
 
 std::string Mpi::version() {
   // The library says "Open MPI v4.1.4, package: ..." or "MPICH Version: <blanks> 4.0.2" and more lines of itself.
-  // It may be of another release than the headers that this file was compiled with.
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MPI_Get_library_version(text, &length);
+  // It may be of another release than the headers that the module was compiled with.
+  std::array<char, 1024> text{};
+  module_->library_version(text.data(), text.size());
   std::string version;
-  for (const char c : std::string(text, static_cast<size_t>(length))) {
+  for (const char c : std::string(text.data())) {
     if (c == ',' || c == '\n') break;
     if (std::isspace(static_cast<unsigned char>(c)) == 0) {
       version += c;
@@ -40,56 +73,8 @@ std::string Mpi::version() {
   return version;
 }
 
-int Mpi::exchange(const void* mine, void* all, size_t bytes, void* /*data*/) {
-  const int count = static_cast<int>(bytes);
-  return MPI_Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, MPI_COMM_WORLD);
-}
-
-torii_status Mpi::run(const torii_call& call) {
-  const int count = static_cast<int>(call.count);
-  int code = MPI_SUCCESS;
-  switch (call.collective) {
-    case TORII_BARRIER:
-      code = MPI_Barrier(MPI_COMM_WORLD);
-      break;
-    case TORII_BROADCAST:
-      code = MPI_Bcast(call.result, count, MPI_FLOAT, call.root, MPI_COMM_WORLD);
-      break;
-    case TORII_REDUCE:
-      code = MPI_Reduce(call.input, call.result, count, MPI_FLOAT, MPI_SUM, call.root, MPI_COMM_WORLD);
-      break;
-    case TORII_ALLREDUCE:
-      code = MPI_Allreduce(call.input, call.result, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-      break;
-    case TORII_ALL_GATHER:
-      code = MPI_Allgather(call.input, count, MPI_FLOAT, call.result, count, MPI_FLOAT, MPI_COMM_WORLD);
-      break;
-    case TORII_REDUCE_SCATTER:
-      code = MPI_Reduce_scatter_block(call.input, call.result, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-      break;
-    case TORII_SCAN:
-      code = MPI_Scan(call.input, call.result, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-      break;
-    case TORII_EXSCAN:
-      code = MPI_Exscan(call.input, call.result, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-      break;
-    case TORII_ALLTOALL:
-      code = MPI_Alltoall(call.input, count, MPI_FLOAT, call.result, count, MPI_FLOAT, MPI_COMM_WORLD);
-      break;
-    case TORII_SCATTER:
-      code = MPI_Scatter(call.input, count, MPI_FLOAT, call.result, count, MPI_FLOAT, call.root, MPI_COMM_WORLD);
-      break;
-    case TORII_GATHER:
-      code = MPI_Gather(call.input, count, MPI_FLOAT, call.result, count, MPI_FLOAT, call.root, MPI_COMM_WORLD);
-      break;
-  }
-  return code == MPI_SUCCESS ? TORII_OK : TORII_TRANSPORT;
-}
-
-void Mpi::barrier() { MPI_Barrier(MPI_COMM_WORLD); }
-
 void Mpi::abort(int exit_code) {
-  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  module_->abort(exit_code);
   std::exit(exit_code);
 }
 

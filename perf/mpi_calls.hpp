@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MPI side of the comparison: start, the exchange by which torii joins, and MPI's own collectives.
+// The MPI side of the comparisons: its start, the exchange by which torii joins, and MPI's own collectives.
 #pragma once
 
 #include <torii/torii.h>
 
 #include <string>
 
+#include "perf/mpi_module.hpp"
+
 namespace torii::perf {
 
-/// MPI from MPI_Init to MPI_Finalize. One object per process.
+/// MPI from MPI_Init to MPI_Finalize. One object per process. Which MPI, says the name of the program: PROGRAM.NAME
+/// opens torii_mpi_NAME.so, beside it.
 class Mpi {
  public:
+  /// Ends the process with a message and code 3 where there is no such module.
   Mpi(int& argc, char**& argv);
   ~Mpi();
   Mpi(const Mpi&) = delete;
@@ -21,13 +25,18 @@ class Mpi {
   /// "Open MPI 4.1.4" or "MPICH 4.0.2".
   static std::string version();
   /// MPI_Allgather as the exchange of torii_context_create.
-  static int exchange(const void* mine, void* all, size_t bytes, void* data);
-  /// MPI's collective on the operands of `call`, which must be f32, out of place and, where it combines, a sum.
-  static torii_status run(const torii_call& call);
-  static void barrier();
+  static int exchange(const void* mine, void* all, size_t bytes, void* data) {
+    return module_->exchange(mine, all, bytes, data);
+  }
+  static torii_status run(const torii_call& call, MpiGroup group = nullptr, const MpiCounts* counts = nullptr) {
+    return module_->run(&call, group, counts);
+  }
+  static void barrier() { module_->barrier(); }
+  static const MpiModule& module() { return *module_; }
   [[noreturn]] static void abort(int exit_code);
 
  private:
+  static const MpiModule* module_;
   int rank_ = 0;
   int ranks_ = 1;
 };

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends and receives of torii and of an MPI in turn, on the same buffers: half of a round trip between ranks 0 and 1,
 // and an exchange in which both send at once. Started by mpirun; torii joins through MPI_Allgather.
-#include <mpi.h>
-
 #include <algorithm>
 #include <chrono>
 #include <climits>
@@ -48,15 +46,10 @@ class Way {
 class MpiWay final : public Way {
  public:
   explicit MpiWay(size_t bytes_most) : Way("MPI"), input_(bytes_most), result_(bytes_most) {}
-  void send(const void* from, size_t bytes, int to) override {
-    MPI_Send(from, static_cast<int>(bytes), MPI_BYTE, to, 1, MPI_COMM_WORLD);
-  }
-  void receive(void* to, size_t bytes, int from) override {
-    MPI_Recv(to, static_cast<int>(bytes), MPI_BYTE, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  }
+  void send(const void* from, size_t bytes, int to) override { Mpi::module().send(from, static_cast<int>(bytes), to); }
+  void receive(void* to, size_t bytes, int from) override { Mpi::module().receive(to, static_cast<int>(bytes), from); }
   void exchange(const void* mine, void* theirs, size_t bytes, int peer) override {
-    const int count = static_cast<int>(bytes);
-    MPI_Sendrecv(mine, count, MPI_BYTE, peer, 2, theirs, count, MPI_BYTE, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    Mpi::module().exchange_with(mine, theirs, static_cast<int>(bytes), peer);
   }
   char* input() override { return input_.data(); }
   char* result() override { return result_.data(); }

@@ -21,12 +21,12 @@ namespace {
 namespace fs = std::filesystem;
 const std::string kLargeScript = (fs::path(source_dir()) / "perf" / "large").string();
 
-/// Stands for compare_mpi and sequence_perf: rows for all cells, except that `reduce` of 1K fails and that of 8K hangs.
+/// Stands for compare_mpi and varied_perf: rows for all cells, except that `reduce` of 1K fails and that of 8K hangs.
 constexpr const char* kPretender = R"(#!/bin/bash
 while [ $# -gt 0 ]; do
   case $1 in
     --json) json=$2 ;; --setting) setting=$2 ;; --sizes) sizes=${2//,/ } ;;
-    --collective) units=${2//,/ } key=collective ;; --mixes) units=${2//,/ } sizes=8 key=mix ;;
+    --collective) units=${2//,/ } key=collective ;; --sequences) units=${2//,/ } sizes=8 key=sequence ;;
   esac
   shift
 done
@@ -55,7 +55,7 @@ class LargeTest : public FolderTest {
     program("large", text_of(kLargeScript));
     program("about.txt", "glibc " + glibc + "\n");
     program("mpi/mpich/bin/mpiexec", "#!/bin/bash\nwhile [ \"$1\" != bash ]; do shift; done\nexec \"$@\"\n");
-    for (const std::string name : {"compare_mpi.mpich", "sequence_perf.mpich"}) program("bin/" + name, kPretender);
+    for (const std::string name : {"compare_mpi.mpich", "varied_perf.mpich"}) program("bin/" + name, kPretender);
     program("bin/torii-info", "#!/bin/bash\necho pretends to be torii-info \"$1\"\n");
     program("bin/compare_report", "#!/bin/bash\necho report of $(wc -l < \"${*: -1}\") rows\n");
   }
@@ -149,10 +149,11 @@ TEST_F(LargeTest, AFailedCellCostsItsRowOnly) {
       statuses.insert(row.at("cell").get<std::string>() + row.at("status").get<std::string>());
   }
   EXPECT_EQ(statuses, (std::set<std::string>{"1Kfailed", "8Ktimeout"}));
-  EXPECT_EQ(rows_of(folder_ / "results/sequences.json").size(), 4u);
+  EXPECT_EQ(rows_of(folder_ / "results/sequences.json").size(), 7u);
   const std::string report = text_of(folder_ / "results/report.txt");
   EXPECT_TRUE(holds(report, "report of 41 rows")) << report;
-  EXPECT_TRUE(holds(report, "panels       1 ranks      3.00 MPI      1.50 torii  ratio  2.00  MPICH 9")) << report;
+  EXPECT_TRUE(holds(report, "panels             1 ranks      3.00 MPI      1.50 torii  ratio  2.00  MPICH 9"))
+      << report;
   // Nothing is measured twice, and of a line that was cut only the whole one counts.
   std::ofstream(folder_ / "results/calls.json", std::ios::app) << R"({"collective":"allr)";
   const Outcome again = Process(command).wait(60);
@@ -182,7 +183,9 @@ TEST_F(LargeTest, DryRunTellsTheRows) {
   const Outcome outcome = run({path("large"), "--ranks", "1", "--dry-run", "--minutes", "2"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_TRUE(holds(outcome.output, "MPIs: mpich; ranks: 1; 120 s")) << outcome.output;
-  EXPECT_TRUE(holds(outcome.output, "\nsequences sequences mpich 1 panels,sums,all-short,all-long -\n"))
+  EXPECT_TRUE(
+      holds(outcome.output,
+            "\nsequences sequences mpich 1 panels,sums,all-short,all-long,broadcast-roots,reduce-roots,allreduce -\n"))
       << outcome.output;
 }
 

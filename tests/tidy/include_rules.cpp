@@ -35,6 +35,8 @@ struct Reached {
 };
 constexpr std::array kReached = {Reached{"perf/", "runtime/base/numbers.hpp"},
                                  Reached{"perf/", "runtime/base/output.hpp"},
+                                 Reached{"perf/", "runtime/base/excerpt.hpp"},
+                                 Reached{"perf/", "runtime/base/text_file.hpp"},
                                  Reached{"perf/", "collectives/drawing/axes.hpp"},
                                  Reached{"perf/", "tools/command_line.hpp"},
                                  Reached{"perf/kernels/", "reduce_kernels/"},
