@@ -61,11 +61,13 @@ class Mpi:
         """What tells an MPI that was moved where it is now."""
         if not self.prefix:
             return []
-        words = ["env", f"LD_LIBRARY_PATH={self.prefix}/lib"]
+        # Intel's mpirun is a script that runs the first mpiexec.hydra it finds.
+        words = ["env", f"PATH={self.prefix}/bin:{os.environ.get('PATH', '')}", f"LD_LIBRARY_PATH={self.prefix}/lib",
+                 f"I_MPI_ROOT={self.prefix}"]
         if kind == "openmpi" and os.path.exists(f"{self.prefix}/share/openmpi"):
             words += [f"{name}_PREFIX={self.prefix}" for name in ("OPAL", "PMIX", "PRTE")]
         if kind == "intel":
-            words += [f"I_MPI_ROOT={self.prefix}", "I_MPI_FABRICS=shm"]
+            words.append("I_MPI_FABRICS=shm")
         return words
 
     def command(self, ranks):

@@ -92,8 +92,8 @@ Sequence draw_random(int ranks, Random random, int calls) {
     call.op = below(random, 4) == 0 ? TORII_MAX : TORII_SUM;
     call.count = count_of(call.collective, bytes, call.type, members);
     call.root = has_root(call.collective) ? static_cast<int>(below(random, members)) : 0;
-    const bool may = call.collective == TORII_ALLREDUCE || call.collective == TORII_REDUCE;
-    call.in_place = may && below(random, 4) == 0;
+    // MPICH 4.0 of Debian 12 crashes in a reduce in place.
+    call.in_place = call.collective == TORII_ALLREDUCE && below(random, 4) == 0;
     sequence.calls.push_back(std::move(call));
   }
   return sequence;
