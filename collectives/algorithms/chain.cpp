@@ -89,6 +89,7 @@ double chain_seconds(const TreeTopology& tree, int root, double longest_s, std::
 Offer offer(const OfferRequest& request) {
   Offer offer = {.tuning = {64 * 1024, kSlotsLeast, 4, false}};
   if (request.plan.topology.tree() == nullptr) return offer;
+  offer.holds = {request.bytes, request.bytes};
   const TreeTopology tree = directed_tree(request.plan);
   const int root = request.plan.root;
   const LongestHop hop = longest_hop(tree, root);

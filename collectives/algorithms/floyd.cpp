@@ -134,13 +134,18 @@ bool may_be_quicker(const OfferRequest& request) {
   const Topology& topology = request.plan.topology;
   const bool is_far = request.several_nodes || topology.kind() == Topology::Kind::torus;
   return request.plan.collective == Collective::alltoall && topology.ranks() > 2 &&
-         block_bytes(request) <= kBlockBytesMax && (is_far || topology.ranks() > kListedRanksMax);
+         (is_far || topology.ranks() > kListedRanksMax);
 }
 
 /// A tune row does not keep floyd from an offer: the rows for alltoall were made for messages per pair.
 Offer offer(const OfferRequest& request) {
   Offer offer = {.tuning = {.segment_bytes = 4096, .slots = 4, .window = 1, .radix = 0}};
   if (!may_be_quicker(request)) return offer;
+  offer.holds = {request.bytes, request.bytes};
+  if (block_bytes(request) > kBlockBytesMax) {
+    offer.holds = {(kBlockBytesMax + 1) * static_cast<std::size_t>(request.plan.topology.ranks()), SIZE_MAX};
+    return offer;
+  }
   const Topology& topology = request.plan.topology;
   const std::size_t bytes = block_bytes(request);
   offer.tuning.radix = floyd_radix(topology, bytes);

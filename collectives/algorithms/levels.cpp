@@ -293,10 +293,11 @@ Offer offer(const OfferRequest& asked) {
   const Topology& topology = asked.plan.topology;
   if (topology.per_group() == 0 || asked.several_nodes || asked.is_tuned || !why_not(asked.plan).empty()) return made;
   const int ranks = topology.ranks();
-  if (ranks < kRanksLeast || asked.bytes < kBytesLeast ||
-      asked.bytes > kBytesMostPerRank * static_cast<std::size_t>(ranks)) {
-    return made;
-  }
+  if (ranks < kRanksLeast) return made;
+  const ByteInterval modelled = {kBytesLeast, kBytesMostPerRank * static_cast<std::size_t>(ranks)};
+  made.holds.narrow(asked.bytes, modelled);
+  if (!modelled.contains(asked.bytes)) return made;
+  made.holds = {asked.bytes, asked.bytes};
   const LevelCall call = {asked.plan.collective, static_cast<double>(asked.bytes), ranks / topology.per_group(),
                           topology.per_group()};
   const double seconds = levels_time_s(call);

@@ -232,6 +232,7 @@ Offer offer(const OfferRequest& request) {
   // An offer below another one by less than that is no better than the models can tell.
   constexpr double kQuicker = 0.95;
   Offer open = {.tuning = lanes_tuning(request)};
+  if (request.plan.topology.tree() != nullptr) open.holds = {request.bytes, request.bytes};
   PlanRequest plan = request.plan;
   plan.tuning = open.tuning;
   if (request.is_tuned || plan.collective == Collective::alltoall || !why_not(plan).empty()) return open;

@@ -114,6 +114,7 @@ Offer offer(const OfferRequest& request) {
   constexpr double kBytesPerSecond = 5e9;
   Offer offer = {.tuning = {.segment_bytes = 32768, .slots = 8, .window = 4}};
   if (request.plan.collective != Collective::all_gather || !is_ring_of_links(request.plan.topology)) return offer;
+  offer.holds = {request.bytes, request.bytes};
   const auto count = static_cast<unsigned>(request.plan.topology.ranks());
   const double ranks = count;
   const double group = std::bit_floor(count);

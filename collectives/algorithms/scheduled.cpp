@@ -275,6 +275,7 @@ Offer offer(const OfferRequest& request) {
   const std::size_t power = std::bit_ceil(std::clamp(request.bytes, std::size_t{128}, kWholeBytesMax));
   const std::size_t between = power / 4 * 3;  // 96 of 128 would not be a multiple of 64
   Offer offer = {.tuning = {power >= 256 && request.bytes <= between ? between : power, 1, 1, false}};
+  if (request.plan.topology.tree() != nullptr) offer.holds = {request.bytes, request.bytes};
   PlanRequest tuned = request.plan;
   tuned.tuning = offer.tuning;
   if (request.is_tuned || request.bytes > kWholeBytesMax || tuned.topology.tree() == nullptr) return offer;

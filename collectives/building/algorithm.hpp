@@ -2,6 +2,9 @@
 // A row of the catalogue: an algorithm is a few pure functions of a request.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
@@ -29,6 +32,24 @@ struct OfferRequest {
   bool is_tuned = false;                      ///< the tune table has a row for this call on this kind of topology
 };
 
+/// Lengths of vectors in bytes, from the least to the most.
+struct ByteInterval {
+  std::size_t least = 0;
+  std::size_t most = SIZE_MAX;
+
+  bool contains(std::size_t bytes) const noexcept { return least <= bytes && bytes <= most; }
+  /// Keeps the lengths on the side of `bytes` of an interval's ends.
+  void narrow(std::size_t bytes, const ByteInterval& other) noexcept {
+    if (bytes < other.least) {
+      most = std::min(most, other.least - 1);
+    } else if (bytes > other.most) {
+      least = std::max(least, other.most + 1);
+    } else {
+      *this = {std::max(least, other.least), std::min(most, other.most)};
+    }
+  }
+};
+
 /// How a row would serve a call.
 struct Offer {
   Tuning tuning = {};
@@ -36,6 +57,7 @@ struct Offer {
   /// tuning then serves when the algorithm is forced.
   double seconds = std::numeric_limits<double>::infinity();
   std::string why = {};
+  ByteInterval holds = {};  ///< vectors of these lengths get the same offer, or none too
 };
 
 struct Algorithm {

@@ -124,10 +124,14 @@ std::string why_not_any(std::string_view algorithm, std::initializer_list<Collec
   return std::string(algorithm) + " does " + text + "; not " + std::string(name(request.collective));
 }
 
-Tuning default_tuning(const PlanRequest& request, std::size_t bytes) {
+std::size_t default_one_shot_bytes(const PlanRequest& request) {
   constexpr std::size_t kOneShotBytesMax = 2048;  // larger vectors take too many copies
   const auto blocks = static_cast<std::size_t>(is_personalised(request.collective) ? request.topology.ranks() : 1);
-  return {.one_shot = bytes / blocks <= kOneShotBytesMax};
+  return kOneShotBytesMax * blocks + blocks - 1;
+}
+
+Tuning default_tuning(const PlanRequest& request, std::size_t bytes) {
+  return {.one_shot = bytes <= default_one_shot_bytes(request)};
 }
 
 std::size_t segment_for_all_peers(const PlanRequest& request) {

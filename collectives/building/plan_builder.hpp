@@ -103,6 +103,8 @@ std::string why_not_leaves(std::string_view algorithm, std::initializer_list<Col
 /// The order of every element of a request with leaves: E over all of them.
 ExpressionId leaves_order(const PlanRequest& request, ExpressionPool& pool);
 
+/// Vectors up to here travel in one shot by default_tuning().
+std::size_t default_one_shot_bytes(const PlanRequest& request);
 /// The tuning of a call for which nothing else is known: whole vectors or blocks in one message where they are short.
 Tuning default_tuning(const PlanRequest& request, std::size_t bytes);
 

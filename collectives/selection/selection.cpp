@@ -59,6 +59,13 @@ std::size_t one_message_bytes(const PlanRequest& request, std::size_t bytes) {
   return has_block_per_rank(request.collective) ? bytes / static_cast<std::size_t>(request.topology.ranks()) : bytes;
 }
 
+/// The longest vector whose operands or blocks fit into messages of that length.
+std::size_t most_in_one_message(const PlanRequest& request, std::size_t message_bytes) {
+  if (!has_block_per_rank(request.collective)) return message_bytes;
+  const auto blocks = static_cast<std::size_t>(request.topology.ranks());
+  return message_bytes * blocks + blocks - 1;
+}
+
 /// The shortest segment that is worth a put over a network. Two ranks forward nothing, so no rank waits for a segment
 /// to be whole. Rounds of an all_gather bundle their segments, and what is one segment already needs no longer one.
 std::size_t least_segment(const PlanRequest& request, std::size_t bytes, const Tuning& tuning, std::size_t put_bytes) {
@@ -67,9 +74,10 @@ std::size_t least_segment(const PlanRequest& request, std::size_t bytes, const T
   return request.topology.ranks() == 2 ? 2 * put_bytes : put_bytes;
 }
 
-/// The first row for this call whose algorithm accepts it. `name`: only rows of this algorithm, if not empty.
-const TuneRow* find_row(const TuneTable& table, const std::string& name, const OfferRequest& asked,
-                        bool names_topology) {
+/// The first row for this call whose algorithm accepts it. `name`: only rows of this algorithm, if not empty. Narrows
+/// `holds` to lengths for which it finds the same row.
+const TuneRow* find_row(const TuneTable& table, const std::string& name, const OfferRequest& asked, bool names_topology,
+                        ByteInterval& holds) {
   PlanRequest request = asked.plan;
   const int ranks = request.topology.ranks();
   const Topology::Kind kind = request.topology.kind();
@@ -77,11 +85,13 @@ const TuneRow* find_row(const TuneTable& table, const std::string& name, const O
                            (request.collective == Collective::broadcast || request.collective == Collective::reduce);
   for (const TuneRow& row : table.rows()) {
     if (row.collective != request.collective || ranks < row.ranks_min || ranks > row.ranks_max) continue;
-    if (asked.bytes < row.bytes_min || asked.bytes > row.bytes_max) continue;
     if (row.topology.value_or(kind) != kind) continue;
     if (row.topology == Topology::Kind::node && row.is_switch != asked.several_nodes) continue;
     if (!name.empty() && row.algorithm != name) continue;
     if (!row.topology && (names_topology || (name.empty() && is_by_links))) continue;
+    const ByteInterval of_row = {row.bytes_min, row.bytes_max};
+    holds.narrow(asked.bytes, of_row);
+    if (!of_row.contains(asked.bytes)) continue;
     request.tuning = row.tuning;
     if (refusal(*find_algorithm(row.algorithm), request).empty()) return &row;
   }
@@ -95,7 +105,7 @@ struct Bid {
 };
 
 /// The least offer with a time, and the names and times of the others.
-Bid least_offer(const OfferRequest& asked, std::string& others) {
+Bid least_offer(const OfferRequest& asked, std::string& others, ByteInterval& holds) {
   Bid best;
   PlanRequest request = asked.plan;
   const auto note = [&](const Bid& bid) {
@@ -106,6 +116,7 @@ Bid least_offer(const OfferRequest& asked, std::string& others) {
   for (const Algorithm& algorithm : catalogue()) {
     if (algorithm.offer == nullptr) continue;
     Bid bid = {&algorithm, algorithm.offer(asked)};
+    holds.narrow(asked.bytes, bid.offer.holds);
     request.tuning = bid.offer.tuning;
     if (bid.offer.seconds == Offer{}.seconds || !refusal(algorithm, request).empty()) continue;
     if (bid.offer.seconds < best.offer.seconds) std::swap(best, bid);
@@ -115,14 +126,17 @@ Bid least_offer(const OfferRequest& asked, std::string& others) {
 }
 
 /// The choice without a row: the forced algorithm, or the first of the catalogue that accepts the call.
-Bid without_row(const std::string& name, const OfferRequest& asked) {
+Bid without_row(const std::string& name, const OfferRequest& asked, ByteInterval& holds) {
   PlanRequest request = asked.plan;
   request.tuning = default_tuning(request, asked.bytes);
+  holds.narrow(asked.bytes, {0, default_one_shot_bytes(request)});
   for (const Algorithm& algorithm : catalogue()) {
     const bool is_wanted = name.empty() ? refusal(algorithm, request).empty() : algorithm.name == name;
     if (!is_wanted) continue;
-    return {&algorithm,
-            {.tuning = !name.empty() && algorithm.offer != nullptr ? algorithm.offer(asked).tuning : request.tuning}};
+    if (name.empty() || algorithm.offer == nullptr) return {&algorithm, {.tuning = request.tuning}};
+    // A forced algorithm's offer may depend on the length though it leaves the choice to others.
+    holds = {asked.bytes, asked.bytes};
+    return {&algorithm, {.tuning = algorithm.offer(asked).tuning}};
   }
   throw Error(Status::unsupported,
               name.empty() ? none_serves(request)
@@ -135,12 +149,13 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
                 bool several_nodes, std::size_t put_bytes) {
   const std::string name = forced.algorithm == "auto" ? "" : forced.algorithm;
   OfferRequest asked = {request, bytes, several_nodes, table.streams()};
-  const TuneRow* row = find_row(table, name, asked, false);
-  Bid chosen;
   Selected selected;
+  ByteInterval& holds = selected.holds;
+  const TuneRow* row = find_row(table, name, asked, false, holds);
+  Bid chosen;
   if (name.empty()) {
-    asked.is_tuned = find_row(table, name, asked, true) != nullptr;
-    chosen = least_offer(asked, selected.by_model);
+    asked.is_tuned = find_row(table, name, asked, true, holds) != nullptr;
+    chosen = least_offer(asked, selected.by_model, holds);
   }
   const bool is_offered = chosen.algorithm != nullptr && (row == nullptr || row->algorithm != chosen.algorithm->name);
   if (is_offered) {
@@ -149,9 +164,12 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
     selected.row = static_cast<std::size_t>(row - table.rows().data());
     chosen = {find_algorithm(row->algorithm), {.tuning = row->tuning}};
     std::size_t& segment_bytes = chosen.offer.tuning.segment_bytes;
-    if (row->is_switch) segment_bytes = std::max(segment_bytes, least_segment(request, bytes, row->tuning, put_bytes));
+    if (row->is_switch) {
+      segment_bytes = std::max(segment_bytes, least_segment(request, bytes, row->tuning, put_bytes));
+      holds.narrow(bytes, {0, most_in_one_message(request, row->tuning.segment_bytes)});
+    }
   } else {
-    chosen = without_row(name, asked);
+    chosen = without_row(name, asked, holds);
   }
   const Algorithm& algorithm = *chosen.algorithm;
   Tuning& tuning = request.tuning;
@@ -166,11 +184,13 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
   if (algorithm.complete != nullptr) {
     const Offer completed = algorithm.complete(asked);
     tuning = completed.tuning;
+    holds = {bytes, bytes};
     if (!completed.why.empty()) why = completed.why;
   } else if (tuning.radix == 0) {
     tuning.radix = Tuning{}.radix;
   }
   // A one-shot operand or block travels in one message.
+  if (tuning.one_shot) holds.narrow(bytes, {0, most_in_one_message(request, tuning.segment_bytes)});
   tuning.one_shot = tuning.one_shot && one_message_bytes(request, bytes) <= tuning.segment_bytes;
   selected.algorithm = &algorithm;
   selected.by_model = is_offered ? why + selected.by_model : why;

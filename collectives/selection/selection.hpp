@@ -23,6 +23,7 @@ struct Selected {
   PlanRequest request;             ///< with the tuning filled in
   std::optional<std::size_t> row;  ///< of the table that serves the call; none when no row fits
   std::string by_model;            ///< why, where a model decides, beside a row or instead of one
+  ByteInterval holds;              ///< for all these lengths select() chooses the same algorithm and tuning
 };
 
 /// Chooses for a vector of `bytes` bytes (SIZE_MAX: blocks of unequal lengths). `request.tuning` is ignored. In this
