@@ -126,7 +126,7 @@ torii_status with_plan(torii_team* team, const torii_call* call, Body&& body) no
   if (!read_call(team, call, request.arguments, status)) return status;
   const torii::CancellationHeld held;
   Status prepared_status = Status::ok;
-  const std::shared_ptr<const torii::CallPlan> call_plan = team->team->prepare(request, prepared_status);
+  const std::unique_ptr<const torii::CallPlan> call_plan = team->team->prepare(request, prepared_status);
   return call_plan == nullptr ? to_c(prepared_status) : answered([&] { body(*call_plan); });
 }
 
@@ -371,13 +371,13 @@ torii_status torii_choose(torii_team* team, const torii_call* call, torii_choice
   return with_plan(team, call, [&](const torii::CallPlan& call_plan) {
     torii_choice full = {};
     full.size = choice->size;
-    full.algorithm = call_plan.selected.algorithm->name.data();
+    full.algorithm = call_plan.selected->algorithm->name.data();
     torii::Context& context = team->team->context();
     full.transport = context.transport().capabilities().name.data();
     full.isa = torii::kernels::name(context.isa());
-    full.segment_bytes = call_plan.selected.request.tuning.segment_bytes;
+    full.segment_bytes = call_plan.selected->request.tuning.segment_bytes;
     full.engines = context.transport().capabilities().engines;
-    full.window = call_plan.selected.request.tuning.window;
+    full.window = call_plan.selected->request.tuning.window;
     std::memcpy(choice, &full, std::min(choice->size, sizeof(full)));
   });
 }

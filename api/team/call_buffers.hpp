@@ -42,7 +42,7 @@ bool set_input_aside(Request& request) noexcept;
 inline bool copy_input(Request& request) noexcept {
   if (request.call_plan->sums_as_float || request.call_plan->multiplies) return set_input_aside(request);
   if (!needs_input_copy(request)) return true;
-  return request.call_plan->on_channels[request.runs_on].program != nullptr || set_input_aside(request);
+  return request.call_plan->on_channels[request.runs_on].has_program || set_input_aside(request);
 }
 inline CallBuffers buffers_of(const Request& request, const Context& context, bool by_value) noexcept {
   const CallPlan& call_plan = *request.call_plan;

@@ -67,7 +67,7 @@ void CallGroup::make_units(Team& team) {
 void CallGroup::check_units(Team& team) {
   for (Unit& unit : units_) {
     Status status = Status::ok;
-    if (team.prepare(*unit.request, status) == nullptr) throw Error(status, last_error());
+    if (!team.may_make(*unit.request, status)) throw Error(status, last_error());
   }
 }
 

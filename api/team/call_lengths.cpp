@@ -33,7 +33,7 @@ void take_lengths(Request& request, int rank) {
   UnequalBlocks& unequal = *request.unequal;
   const std::vector<std::size_t> offsets = offsets_of(unequal.lengths);
   unequal.shape = request.call_plan->shape;
-  unequal.shape.layout = Layout(offsets, request.call_plan->selected.request.tuning.segment_bytes);
+  unequal.shape.layout = Layout(offsets, request.call_plan->selected->request.tuning.segment_bytes);
   unequal.shape.non_temporal = offsets.back() >= kNonTemporalBytes;
   unequal.own_shift_bytes = static_cast<std::int64_t>(offsets[static_cast<std::size_t>(rank)]);
   if (rank != request.arguments.root) return;

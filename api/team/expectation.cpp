@@ -111,7 +111,7 @@ void evaluate(const Team& team, const CallPlan& call_plan, const CallArguments& 
               std::size_t count, OperandFunction operand, void* operand_data, std::byte* out) {
   const std::size_t element_bytes = call_plan.shape.element_bytes;
   ExpressionPool pool;
-  const Selected& selected = call_plan.selected;
+  const Selected& selected = *call_plan.selected;
   const Evaluation evaluation(arguments, pool, operand, operand_data);
   const std::size_t shift = arguments.collective == Collective::reduce_scatter
                                 ? static_cast<std::size_t>(call_plan.result_shift_bytes) / element_bytes

@@ -43,11 +43,11 @@ void InFlight::begin(Channel& channel, Request& request) noexcept {
     if (request.unequal->is_told) return begin_blocks(channel, request);
     const CallPlan::OnChannel& installed = call_plan.lengths->on_channels[request.runs_on];
     return channel.execution.begin(*installed.plan, call_plan.lengths->shape, length_buffers(request),
-                                   installed.program.get());
+                                   installed.program());
   }
   const CallPlan::OnChannel& installed = call_plan.on_channels[request.runs_on];
   // A linear program needs addresses. Peers may run it although this rank does not: the messages are the same.
-  const LinearProgram* const program = request.arguments.access.load != nullptr ? nullptr : installed.program.get();
+  const LinearProgram* const program = request.arguments.access.load != nullptr ? nullptr : installed.program();
   channel.execution.begin(*installed.plan, call_plan.shape, buffers_of(request, context_, program != nullptr), program);
 }
 
@@ -108,7 +108,8 @@ void InFlight::complete(Channel& channel, Status status) noexcept {
   }
   end(request, status);
   channel.current = nullptr;
-  if (--count_ == 0 && status == Status::ok) calls_.end_all();
+  take_back(request);
+  if (count_ == 0 && status == Status::ok) calls_.end_all();
   if (agreement_.owes_end()) agreement_.tell_end(calls_.standing(request));
   if (channel.queue.empty()) return;
   Request& next = *channel.queue.front();
@@ -217,7 +218,7 @@ Status InFlight::adopt_failure() noexcept {
     channel->execution.abandon();
     for (Request* request : channel->queue) {
       end(*request, status);
-      --count_;
+      take_back(*request);
     }
     channel->queue.clear();
     if (channel->current != nullptr) complete(*channel, status);

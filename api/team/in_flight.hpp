@@ -34,9 +34,15 @@ class InFlight {
   bool is_idle() const noexcept { return count_ == 0 && pairs_.open() == 0; }
   /// An operation has started. It counts before it is on a channel, so that calls which end while its plan is installed
   /// do not count it as ended.
-  void add() noexcept { ++count_; }
-  /// The start of that operation has failed.
-  void take_back() noexcept { --count_; }
+  void add(const Request& request) noexcept {
+    ++count_;
+    ++request.call_plan->users;
+  }
+  /// The start of that operation has failed, or it has ended.
+  void take_back(const Request& request) noexcept {
+    --count_;
+    --request.call_plan->users;
+  }
   /// The operation has ended: tells those who want to know. Nobody can take the request away before this thread has
   /// left the team's door.
   void end(Request& request, Status status) noexcept {

@@ -36,8 +36,9 @@ class Operations final : public AttachedTeam {
   /// Nobody moves operations afterwards.
   void close() noexcept;
 
-  /// For callers that start nothing. The plan lives for as long as they hold it, whatever other callers do.
-  std::shared_ptr<const CallPlan> prepare(Request& request, Status& status) noexcept;
+  /// For callers that start nothing: a call plan of their own.
+  std::unique_ptr<const CallPlan> prepare(Request& request, Status& status) noexcept;
+  bool may_make(Request& request, Status& status) noexcept;
   Status submit(Request& request) noexcept;
   Status open_channel(Request& request) noexcept;
   Status close_channel(const Request& request) noexcept;
@@ -80,9 +81,6 @@ class Operations final : public AttachedTeam {
   // operations_start.cpp: from a call to an operation that runs.
   Status start(Request& request) noexcept;
   bool fold_leaves_of(Request& request, Status& status) noexcept;
-  void give_back_operands(Request& request) noexcept {
-    copies_.give_back(std::exchange(request.copies.operands, nullptr));
-  }
   Status start_pair(Request& request) noexcept;
   Status take_channel(Request& request) noexcept;
   void take_place(Request& request) noexcept;

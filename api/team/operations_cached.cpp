@@ -8,7 +8,7 @@ namespace {
 /// Whether the call equals the last call plan in all but its buffers. Arguments that a collective does not read may
 /// differ from one call to the next; then run() finds the same call plan by a longer way.
 [[gnu::always_inline]] inline bool is_cached(const CallKey& call, const CallPlan* last_call_plan) noexcept {
-  if (last_call_plan == nullptr || !last_call_plan->is_plain) return false;
+  if (last_call_plan == nullptr) return false;
   const CallArguments& last = last_call_plan->arguments;
   if (call.collective != last_call_plan->key) return false;
   if (last.collective == Collective::barrier) return true;
@@ -21,11 +21,17 @@ namespace {
 /// The fast path declines teams on several nodes, teams with operations in flight, and calls that must report an error;
 /// run() does these.
 [[gnu::always_inline]] inline bool Operations::repeat(const CallKey& call, Status& status) noexcept {
-  if (!is_cached(call, last_call_plan_) || !failed_.is_record() || in_flight_.count() != 0) return false;
+  if (!failed_.is_record() || in_flight_.count() != 0) return false;
   if (in_flight_.is_poisoned() || context_.is_forked_child() || failed_.is_set()) return false;
+  if (!is_cached(call, last_call_plan_)) [[unlikely]] {
+    CallPlan* const recalled = plans_.recall(call);
+    if (recalled == nullptr) return false;
+    last_call_plan_ = recalled;
+  }
   CallPlan& call_plan = *last_call_plan_;
   const std::size_t at = channels_.next();
-  if (call_plan.on_channels.size() <= at || call_plan.on_channels[at].program == nullptr) return false;
+  const bool has_program = call_plan.on_channels.size() > at && call_plan.on_channels[at].has_program;
+  if (!has_program && !plans_.refresh_on(call_plan, at)) return false;
   const bool broadcast = call_plan.arguments.collective == Collective::broadcast;
   const void* const input = broadcast ? call.result : call.input;
   if ((call_plan.input_bytes != 0 && input == nullptr) || (call_plan.result_bytes != 0 && call.result == nullptr)) {
@@ -35,10 +41,10 @@ namespace {
   channels_.advance_next();
   const std::uint32_t salt = calls_.history().salt();
   calls_.history().add(call_plan.shape.signature);
-  calls_.show(call_plan, salted(call_plan.record_kind, salt), calls_.count());
+  calls_.show(call_plan, salted(call_plan.record.kind, salt), calls_.count());
   Execution& execution = channels_[at].execution;
   execution.begin_linear(
-      *installed.plan, call_plan.shape, *installed.program,
+      *installed.plan, call_plan.shape, *installed.memory,
       reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(call_plan.input_shift_bytes),
       reinterpret_cast<std::uintptr_t>(call.result) - static_cast<std::uintptr_t>(call_plan.result_shift_bytes), salt);
   for (int poll = 0; poll < kQuickPolls; ++poll) {
@@ -86,7 +92,7 @@ Status Operations::go_on(CallPlan& call_plan, std::size_t channel, const CallKey
   request.state = Request::State::running;
   Channel& own = channels_[channel];
   own.current = &request;
-  in_flight_.add();
+  in_flight_.add(request);
   return waits_.run_on(request);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a call to an operation that runs: call plan, number, channel, installed plan, buffers.
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "api/team/call_buffers.hpp"
 #include "api/team/leaf_folding.hpp"
@@ -8,28 +10,17 @@
 #include "runtime/base/cancellation.hpp"
 
 namespace torii {
-std::shared_ptr<const CallPlan> Operations::prepare(Request& request, Status& status) noexcept {
-  const Entry entry = waits_.enter();
-  if (entry.is_refused()) {
-    status = entry.refuse();
-    return nullptr;
-  }
-  CallPlan* const call_plan = prepare_inside(request, status);
-  return call_plan == nullptr ? nullptr : call_plan->shared_from_this();
-}
+namespace {
 
-CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept {
+/// The call plan that `find` finds, if the request's buffers fit it; otherwise nullptr, and the status.
+template <class Find>
+auto checked(Request& request, Status& status, const Membership& members, Find&& find) noexcept -> decltype(find()) {
   try {
-    take_blocks(request, members_);
-    if (last_call_plan_ == nullptr || !same_call(last_call_plan_->arguments, request.arguments, members_.ranks())) {
-      const CancellationHeld held;
-      last_call_plan_ = plans_.find(request.arguments, in_flight_.count() == 0);
-    }
-    check_buffers(request.arguments, *last_call_plan_);
-    if (request.arguments.leaves != nullptr) {
-      check_leaf_stride(request.arguments, *last_call_plan_, members_.rank());
-    }
-    return last_call_plan_;
+    take_blocks(request, members);
+    const auto call_plan = find();
+    check_buffers(request.arguments, *call_plan);
+    if (request.arguments.leaves != nullptr) check_leaf_stride(request.arguments, *call_plan, members.rank());
+    return call_plan;
   } catch (const Error& error) {
     status = error.status();
     set_last_error(error.what());
@@ -38,6 +29,44 @@ CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept 
     set_last_error(error.what());
   }
   return nullptr;
+}
+
+void give_back_operands(Request& request, ArenaCopies& copies) noexcept {
+  copies.give_back(std::exchange(request.copies.operands, nullptr));
+}
+
+}  // namespace
+
+std::unique_ptr<const CallPlan> Operations::prepare(Request& request, Status& status) noexcept {
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) {
+    status = entry.refuse();
+    return nullptr;
+  }
+  const CancellationHeld held;
+  std::unique_ptr<const CallPlan> fresh;
+  (void)checked(request, status, members_, [&] { return (fresh = plans_.make(request.arguments)).get(); });
+  return status == Status::ok ? std::move(fresh) : nullptr;
+}
+
+bool Operations::may_make(Request& request, Status& status) noexcept {
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) {
+    status = entry.refuse();
+    return false;
+  }
+  return prepare_inside(request, status) != nullptr;
+}
+
+CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept {
+  return checked(request, status, members_, [&] {
+    if (last_call_plan_ != nullptr && same_call(last_call_plan_->arguments, request.arguments, members_.ranks())) {
+      return last_call_plan_;
+    }
+    const CancellationHeld held;
+    last_call_plan_ = nullptr;  // it may be dropped
+    return last_call_plan_ = plans_.find(request.arguments);
+  });
 }
 
 /// Before the call counts as made: if a leaf cannot be had, this rank refuses the call. The caller's function may reach
@@ -54,7 +83,7 @@ CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept 
     status = Status::no_resource;
     set_last_error(error.what());
   }
-  give_back_operands(request);
+  give_back_operands(request, copies_);
   return false;
 }
 
@@ -131,27 +160,26 @@ Status Operations::start(Request& request) noexcept {
     return status;
   }
   take_place(request);
-  calls_.show(*request.call_plan, salted(request.call_plan->record_kind, request.salt), request.sequence);
+  calls_.show(*request.call_plan, salted(request.call_plan->record.kind, request.salt), request.sequence);
   if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier &&
       request.unequal == nullptr) {
     in_flight_.end(request, Status::ok);
     if (in_flight_.count() == 0) calls_.end_all();
     return Status::ok;
   }
-  in_flight_.add();
+  in_flight_.add(request);
   Channel& channel = channels_[request.runs_on];
-  if (channel.current != nullptr || request.call_plan->on_channels.size() <= request.runs_on ||
-      request.call_plan->on_channels[request.runs_on].plan == nullptr) {
+  if (channel.current != nullptr || !request.call_plan->is_ready_on(request.runs_on)) {
     status = make_ready(request);
     if (status != Status::ok) {
-      in_flight_.take_back();
-      give_back_operands(request);
+      in_flight_.take_back(request);
+      give_back_operands(request, copies_);
       return status;
     }
   }
   if (!copy_input(request)) {
-    in_flight_.take_back();
-    give_back_operands(request);
+    in_flight_.take_back(request);
+    give_back_operands(request, copies_);
     if (!channel.queue.empty() && channel.queue.back() == &request) channel.queue.pop_back();
     return in_flight_.fail(Status::no_resource, members_.rank(),
                            "rank " + std::to_string(members_.rank()) + " has no " +
@@ -178,7 +206,7 @@ Status Operations::open_channel(Request& request) noexcept {
     return status;
   }
   calls_.history().add_prepared(request.call_plan->shape.signature);
-  const std::uint64_t kind = request.call_plan->record_kind ^ kPreparesInRecord;
+  const std::uint64_t kind = request.call_plan->record.kind ^ kPreparesInRecord;
   calls_.show(*request.call_plan, salted(kind, request.salt_prepared), sequence);
   status = take_channel(request);
   if (status != Status::ok && !in_flight_.is_poisoned()) note_refusal(sequence, last_error());
@@ -191,7 +219,11 @@ Status Operations::take_channel(Request& request) noexcept {
   try {
     // Taken only when its plan is installed: until then this operation does not prevent recycling.
     const int channel = channels_.lowest_free();
-    plans_.install_on(*request.call_plan, static_cast<std::size_t>(channel), waits_);
+    CallPlan& call_plan = *std::exchange(request.call_plan, nullptr);  // each start finds it again
+    const auto end_use = [](CallPlan* used) { --used->users; };
+    ++call_plan.users;
+    const std::unique_ptr<CallPlan, decltype(end_use)> in_use(&call_plan, end_use);
+    plans_.install_on(call_plan, static_cast<std::size_t>(channel), waits_);
     channels_.take(channel);
     request.channel = channel;
   } catch (const Error& error) {

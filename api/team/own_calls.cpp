@@ -6,7 +6,7 @@ namespace torii {
 
 Standing OwnCalls::standing(const Request& request) const noexcept {
   const CallPlan& call_plan = *request.call_plan;
-  return {request.sequence, call_plan.record_count, salted(call_plan.record_kind, request.salt),
+  return {request.sequence, call_plan.record.count, salted(call_plan.record.kind, request.salt),
           call_plan.arguments.root, control_.completed.load(std::memory_order_acquire)};
 }
 

@@ -27,7 +27,7 @@ class OwnCalls {
   /// Writes a call into the call records. `kind` is that of the call's plan, salted, and marked if a persistent
   /// operation is only being prepared.
   void show(const CallPlan& call_plan, std::uint64_t kind, std::uint64_t sequence) noexcept {
-    write_record(control_, {sequence, call_plan.record_count, kind, call_plan.arguments.root});
+    write_record(control_, {sequence, call_plan.record.count, kind, call_plan.arguments.root});
   }
   /// Call number `sequence` was refused. Returns the notice for the members.
   const RefusalNotice& refuse(std::uint64_t sequence, const char* reason) noexcept {

@@ -2,15 +2,18 @@
 // The call plans of a team, and the plans that it has installed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "api/team/call_class.hpp"
 #include "api/team/call_plan.hpp"
 #include "api/team/install_log.hpp"
 #include "api/team/plan_maker.hpp"
+#include "api/team/request.hpp"
 #include "api/team/staging_budget.hpp"
 
 namespace torii {
@@ -21,8 +24,16 @@ class PlanCache {
   /// The arguments must outlive the cache.
   PlanCache(const Membership& members, TeamAgreement& agreement, const PlanMaker& maker, StagingBudget& staging);
 
-  /// Finds or makes the call plan. `may_drop` says that no request points to any call plan. Throws Error.
-  CallPlan* find(const CallArguments& arguments, bool may_drop);
+  /// Finds, fills in or makes the call plan. It stays as it is while it has users, or until the next call. Throws
+  /// Error.
+  CallPlan* find(const CallArguments& arguments);
+  /// For a plain call, while no call plan has users: that of a class met before, filled in; nullptr: find() may know
+  /// more.
+  CallPlan* recall(const CallKey& call) noexcept;
+  /// The call plan is filled in anew: writes its linear program for a channel where it had one. False: install_on().
+  bool refresh_on(CallPlan& call_plan, std::size_t channel) const noexcept;
+  /// A call plan of the caller's own. Throws Error.
+  std::unique_ptr<const CallPlan> make(const CallArguments& arguments) const { return maker_.make(arguments); }
   /// Installs the plan, and the plan that broadcasts lengths, on a channel, unless they are installed there. Every
   /// member does so at the same call. Throws Error.
   void install_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
@@ -34,6 +45,7 @@ class PlanCache {
  private:
   using Plans = std::map<std::string, std::unique_ptr<InstalledPlan>>;
   void install_one(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
+  InstalledPlan* installed_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
   std::unique_ptr<InstalledPlan> make_plan(const CallPlan& call_plan, StartWaits& waits);
   void log_install(InstalledPlan& plan, const std::string& key, StartWaits& waits);
   void forget_plans() noexcept;
@@ -42,8 +54,20 @@ class PlanCache {
   TeamAgreement& agreement_;
   const PlanMaker& maker_;
   StagingBudget& staging_;
-  std::vector<std::shared_ptr<CallPlan>> call_plans_;
-  std::vector<Plans> plans_;  ///< by channel
+  /// Call plans by a hash of their calls: the last one that had it.
+  static constexpr std::size_t kPlaces = 256;
+
+  CallClass& class_of(const CallArguments& arguments);
+  CallPlan* plan_in(CallClass& its_class, const CallArguments& arguments);
+  static CallPlan* next_unused(CallClass& its_class, const CallArguments& arguments) noexcept;
+  void remember(CallPlan& call_plan) noexcept;
+  template <class IsDropped>
+  void drop_plans(CallClass& its_class, IsDropped&& is_dropped) noexcept;
+  void drop_oldest() noexcept;
+
+  std::vector<std::unique_ptr<CallClass>> classes_;  ///< the one that find() found last at the end
+  std::array<CallPlan*, kPlaces> recent_{};          ///< of plain calls
+  std::vector<Plans> plans_;                         ///< by channel
   InstallLog installs_;
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "api/team/call_arguments.hpp"
+#include "api/team/call_class.hpp"
 #include "api/team/call_plan.hpp"
 #include "api/team/membership.hpp"
 #include "api/team/team_options.hpp"
@@ -22,7 +23,20 @@ class PlanMaker {
   PlanMaker(const Membership& members, const TeamOptions& options, std::size_t staging_bytes);
 
   const Topology& topology() const noexcept { return topology_; }
-  /// Throws Error{invalid_argument | unsupported} for a call that cannot be made.
+  /// The class of a call, so far as it does not depend on its length. Throws Error{invalid_argument} for a call that
+  /// cannot be made.
+  ClassKey key_of(const CallArguments& arguments) const;
+  /// The bytes of the call's vector as its layout counts them.
+  std::size_t vector_bytes(const CallArguments& arguments, const ClassKey& key) const noexcept;
+  /// Selects and plans: what takes long. Throws Error{unsupported} for a call that no algorithm serves.
+  std::unique_ptr<CallClass> make_class(const CallArguments& arguments, const ClassKey& key) const;
+  /// A call plan of the class, to be filled in. Throws Error{unsupported}.
+  std::unique_ptr<CallPlan> blank(const CallArguments& arguments, const CallClass& its_class) const;
+  /// Fills in a call plan of the class that nobody uses. Throws Error{invalid_argument}.
+  void fill(CallPlan& call_plan, const CallArguments& arguments) const;
+  /// Fills in a plain call plan for another length, between count_least and count_most.
+  void set_count(CallPlan& call_plan, std::size_t count) const noexcept;
+  /// All of these, for one call. Throws Error{invalid_argument | unsupported} for a call that cannot be made.
   std::unique_ptr<CallPlan> make(const CallArguments& arguments) const;
 
  private:
@@ -35,10 +49,11 @@ class PlanMaker {
   }
   bool sums_travel_as_float(const CallArguments& arguments) const noexcept;
   bool runs_as_float(const CallArguments& arguments) const noexcept;
+  std::size_t own_element_bytes(const CallArguments& arguments) const noexcept;
   PlanRequest request_of(const CallArguments& arguments, bool wide) const;
-  void select_for(CallPlan& call_plan, const PlanRequest& request, std::size_t total_bytes) const;
-  std::unique_ptr<CallPlan> make_lengths(const CallArguments& arguments, const Selected& selected,
-                                         const Plan& plan) const;
+  Selected select_for(const CallArguments& arguments, const PlanRequest& request, std::size_t total_bytes) const;
+  std::unique_ptr<CallPlan> make_lengths(const CallArguments& arguments, const CallClass& its_class) const;
+  void set_lengths(CallPlan& call_plan, const std::size_t* block_counts) const;
 
   const Membership& members_;
   std::size_t staging_bytes_;
@@ -48,6 +63,15 @@ class PlanMaker {
   Forced forced_;
   std::shared_ptr<const TuneTable> own_tune_table_;
 };
+
+/// The length that selection assumes for blocks of unequal lengths: more than any vector has.
+inline constexpr std::size_t kUnequalBytes = static_cast<std::size_t>(-1);
+
+/// Of an element as the caller has it.
+std::size_t element_bytes_of(const CallArguments& arguments) noexcept;
+/// The least power of two not below `bytes`: the size by which a user's element counts when vectors are divided, so
+/// that no boundary of blocks, segments or granules cuts an element. Predefined types are powers of two already.
+std::size_t unit_bytes_of(std::size_t bytes) noexcept;
 
 /// The limit of a plan's staging, and all that the staging depends on besides the plan. Equal on all members.
 struct StagingLimit {

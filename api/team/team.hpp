@@ -44,11 +44,13 @@ class Team final {
   const TeamHealth& health() const noexcept { return operations_.health(); }
   const Topology& topology() const noexcept { return maker_.topology(); }
 
-  /// Reads the request's lengths, checks the call and finds or makes its call plan, which lives for as long as the
-  /// caller holds it. nullptr with last_error() set, and the status.
-  std::shared_ptr<const CallPlan> prepare(Request& request, Status& status) noexcept {
+  /// Reads the request's lengths, checks the call and makes a call plan for the caller alone. nullptr with last_error()
+  /// set, and the status.
+  std::unique_ptr<const CallPlan> prepare(Request& request, Status& status) noexcept {
     return operations_.prepare(request, status);
   }
+  /// Whether the call can be made; otherwise last_error() and the status are set.
+  bool may_make(Request& request, Status& status) noexcept { return operations_.may_make(request, status); }
   /// Starts or queues, and lets other threads move the operation. The request must stay where it is until it is done.
   Status submit(Request& request) noexcept { return operations_.submit(request); }
   /// A channel of its own for a persistent operation; collective.

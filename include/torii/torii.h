@@ -108,7 +108,7 @@ TORII_API int torii_engine_bytes(const torii_context* context, uint64_t* bytes, 
 /* How often something happened on this rank that a repeated call does without, for all teams of the context. */
 typedef struct torii_counters {
   size_t size;
-  uint64_t call_plans;      /* calls of a shape that its team had not met, or had forgotten */
+  uint64_t call_plans;      /* calls of a class that its team had not met, or had forgotten (docs/execution.md) */
   uint64_t installed_plans; /* plans that got memory on a channel */
   uint64_t staging_bytes;   /* staging that was assigned for the first time: its pages are touched then */
   uint64_t cold_messages;   /* messages stored before the team knew by which way they are faster */

@@ -58,6 +58,9 @@ void reserve(LinearProgram& program, const Lane& lane) {
     sources += visits * flow.sources.size();
     targets += visits * flow.targets.size();
   }
+  program.steps.clear();
+  program.sources.clear();
+  program.targets.clear();
   program.steps.reserve(steps);
   program.sources.reserve(sources);
   program.targets.reserve(targets);
@@ -65,11 +68,21 @@ void reserve(LinearProgram& program, const Lane& lane) {
 
 }  // namespace
 
+bool has_linear(const InstalledPlan& plan, const Layout& layout) noexcept {
+  return layout.segments() == 1 && runs_as_list(plan.plan);
+}
+
 std::unique_ptr<LinearProgram> compile_linear(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
                                               std::size_t element_bytes) {
-  if (layout.segments() != 1 || !runs_as_list(plan.plan)) return nullptr;
+  if (!has_linear(plan, layout)) return nullptr;
   auto program = std::make_unique<LinearProgram>();
-  reserve(*program, plan.plan.lanes[0]);
+  compile_linear(plan, layout, unit_bytes, element_bytes, *program);
+  return program;
+}
+
+void compile_linear(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes, std::size_t element_bytes,
+                    LinearProgram& program) {
+  reserve(program, plan.plan.lanes[0]);
   const Cells cells = cells_of(plan.shape, layout);
   for (const Flow& flow : plan.plan.lanes[0].flows) {
     for (int visit = 0; visit < flow.walk.count; ++visit) {
@@ -80,22 +93,21 @@ std::unique_ptr<LinearProgram> compile_linear(const InstalledPlan& plan, const L
       step.flow = static_cast<std::uint32_t>(&flow - plan.plan.lanes[0].flows.data());
       step.keep = flow.keep;
       step.fold = flow.fold;
-      const std::size_t first_source = program->sources.size();
-      const std::size_t first_target = program->targets.size();
+      const std::size_t first_source = program.sources.size();
+      const std::size_t first_target = program.targets.size();
       for (const StreamEnd& end : flow.sources) {
-        program->sources.push_back(linear_source(plan, end, visit, step.length_bytes, cells));
+        program.sources.push_back(linear_source(plan, end, visit, step.length_bytes, cells));
       }
       for (const StreamEnd& end : flow.targets) {
-        LinearTarget& target = program->targets.emplace_back(linear_target(plan, end, visit, step.length_bytes, cells));
+        LinearTarget& target = program.targets.emplace_back(linear_target(plan, end, visit, step.length_bytes, cells));
         if (flow.sources.empty()) target.signalled_bytes = 0;
         step.may_stream = step.may_stream || (!target.ring.remote() && step.length_bytes >= StoreChoice::kBytesMin);
       }
-      step.sources = std::span(program->sources).subspan(first_source);
-      step.targets = std::span(program->targets).subspan(first_target);
-      program->steps.push_back(step);
+      step.sources = std::span(program.sources).subspan(first_source);
+      step.targets = std::span(program.targets).subspan(first_target);
+      program.steps.push_back(step);
     }
   }
-  return program;
 }
 
 }  // namespace torii

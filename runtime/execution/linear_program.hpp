@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan of one lane and one segment as a linear program, a list of steps: short vectors run it. All that does not
-// change from call to call (offsets, lengths, slots) is computed once per (call shape, channel).
+// change from call to call (offsets, lengths, slots) is computed once per length and channel.
 #pragma once
 
 #include <cstddef>
@@ -56,8 +56,13 @@ struct LinearProgram {
   std::vector<LinearTarget> targets;
 };
 
-/// The linear program of `plan` for one layout, or nullptr when the plan has more than one lane, the layout more than
+/// Whether calls of this layout run by a linear program: not if the plan has more than one lane, the layout more than
 /// one segment, or a stream travels other than by value in the vector's own type.
+bool has_linear(const InstalledPlan& plan, const Layout& layout) noexcept;
+/// Writes the linear program of `plan` for one layout, which has one. Takes no memory in a program of the same plan.
+void compile_linear(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes, std::size_t element_bytes,
+                    LinearProgram& program);
+/// A new one, or nullptr if there is none.
 std::unique_ptr<LinearProgram> compile_linear(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
                                               std::size_t element_bytes);
 

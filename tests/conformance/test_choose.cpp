@@ -15,7 +15,7 @@ namespace torii::tests {
 namespace {
 
 constexpr int kRanks = 2;
-/// More than a team keeps prepared calls, so that it drops some when it may.
+/// The questions' lengths, each of another call than those that run.
 constexpr std::size_t kCalls = 100;
 
 void fill_ones(int, std::size_t, std::size_t count, void* out, void*) {

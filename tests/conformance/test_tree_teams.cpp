@@ -76,6 +76,29 @@ TEST(TreeTeams, RunBothAlgorithmsFromEveryRoot) {
   }
 }
 
+/// The models of a tree see every byte, so each length is a call class of its own.
+TEST(TreeTeams, ForgetTheOldestOfMoreClassesThanTheyKeep) {
+  ThreadTeam options;
+  options.ranks = 2;
+  options.settings = "ARENA=1G\nTIMEOUT=30";
+  const Folder folder;
+  options.topology = "tree:" + folder.write("two", tests::tree_of({1, 2}));
+  run_as_threads(options, [](torii_context* context, torii_team* team) {
+    std::vector<std::int64_t> vector(400);
+    for (int round = 0; round < 2; ++round) {
+      for (std::size_t count = 1; count <= vector.size(); ++count) {
+        vector[count - 1] = torii_team_rank(team) == 1 ? 7 + round : 0;
+        ASSERT_EQ(torii_broadcast(team, vector.data(), count, TORII_I64, 1), TORII_OK) << torii_last_error();
+        ASSERT_EQ(vector[count - 1], 7 + round) << count;
+      }
+    }
+    torii_counters counters = {};
+    counters.size = sizeof(counters);
+    ASSERT_EQ(torii_context_counters(context, &counters), TORII_OK);
+    EXPECT_GT(counters.call_plans, 256U);
+  });
+}
+
 /// Short messages whole, long ones in segments: chain divides the slowest link's time by the number of hops.
 TEST(TreeTeams, TheModelChoosesByLength) {
   const Folder folder;
