@@ -25,7 +25,8 @@ std::size_t place_of(const CallKey& call, std::size_t length) noexcept {
                               static_cast<std::uint64_t>(is_rooted ? call.root : 0) << 16 ^ length;
   return static_cast<std::size_t>(words * 0x9e3779b97f4a7c15ULL >> 56);
 }
-std::size_t like_length(std::size_t count) noexcept { return static_cast<std::size_t>(std::bit_width(count)) << 60; }
+/// No count is so large.
+std::size_t like_length(std::size_t count) noexcept { return ~static_cast<std::size_t>(std::bit_width(count)); }
 
 /// Whether plans of the two calls have kernels and ends alike, so that one is filled in for the other by its lengths.
 bool are_alike(const CallArguments& a, const CallArguments& b) noexcept {
