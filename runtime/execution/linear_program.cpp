@@ -14,8 +14,8 @@ std::byte* first_payload(const Ring& ring, const Stream& stream, int position, s
   return ring.first_payload(length_bytes * bundle) + static_cast<std::size_t>(position) % bundle * length_bytes;
 }
 
-LinearSource linear_source(const InstalledPlan& plan, const StreamEnd& end, int visit, std::size_t length_bytes,
-                           const Cells& cells) {
+/// All but what depends on the length.
+LinearSource linear_source(const InstalledPlan& plan, const StreamEnd& end, int visit, const Cells& cells) {
   LinearSource source;
   source.own = end.stream == kOwn;
   if (source.own) return source;
@@ -26,26 +26,43 @@ LinearSource linear_source(const InstalledPlan& plan, const StreamEnd& end, int 
   source.position = static_cast<std::uint32_t>(position / in.stream.bundle);
   source.ring = in.ring;
   source.ring.use(cells, plan.shape.slot_bytes);
-  source.payload = first_payload(source.ring, in.stream, position, length_bytes);
   return source;
 }
 
-LinearTarget linear_target(const InstalledPlan& plan, const StreamEnd& end, int visit, std::size_t length_bytes,
-                           const Cells& cells) {
+/// All but what depends on the length.
+LinearTarget linear_target(const InstalledPlan& plan, const StreamEnd& end, int visit, const Cells& cells) {
   LinearTarget target;
   const InstalledOut& out = plan.out[end.stream];
   const int position = end.position + visit;
   target.signals = out.stream.ends_bundle(position);
   target.messages = static_cast<std::uint64_t>(out.stream.bundles_per_segment());
   target.position = static_cast<std::uint32_t>(position / out.stream.bundle);
-  target.signalled_bytes = length_bytes * static_cast<std::size_t>(out.stream.bundle);
   target.ring = out.ring;
   target.ring.place().engines.balancer = nullptr;  // a call has too few messages to share
   target.ring.use(cells, plan.shape.slot_bytes);
   target.ring.look_ahead(cells.bytes != 0);
-  target.stores = target.ring.stores(target.signalled_bytes);
-  target.payload = first_payload(target.ring, out.stream, position, length_bytes);
   return target;
+}
+
+void set_length(const InstalledPlan& plan, const Flow& flow, int visit, LinearStep& step, LinearSource* source,
+                LinearTarget* target) {
+  for (const StreamEnd& end : flow.sources) {
+    if (!source->own) {
+      source->payload =
+          first_payload(source->ring, plan.in[end.stream].stream, end.position + visit, step.length_bytes);
+    }
+    ++source;
+  }
+  step.may_stream = false;
+  for (const StreamEnd& end : flow.targets) {
+    const Stream& stream = plan.out[end.stream].stream;
+    const std::size_t bundle_bytes = step.length_bytes * static_cast<std::size_t>(stream.bundle);
+    target->stores = target->ring.stores(bundle_bytes);
+    target->payload = first_payload(target->ring, stream, end.position + visit, step.length_bytes);
+    target->signalled_bytes = flow.sources.empty() ? 0 : bundle_bytes;
+    step.may_stream = step.may_stream || (!target->ring.remote() && step.length_bytes >= StoreChoice::kBytesMin);
+    ++target;
+  }
 }
 
 void reserve(LinearProgram& program, const Lane& lane) {
@@ -66,6 +83,27 @@ void reserve(LinearProgram& program, const Lane& lane) {
   program.targets.reserve(targets);
 }
 
+/// Writes all but what depends on lengths.
+void begin(LinearProgram& program, const InstalledPlan& plan, const Cells& cells) {
+  const Lane& lane = plan.plan.lanes[0];
+  program.plan = nullptr;  // until it is whole
+  reserve(program, lane);
+  for (const Flow& flow : lane.flows) {
+    for (int visit = 0; visit < flow.walk.count; ++visit) {
+      LinearStep& step = program.steps.emplace_back();
+      step.flow = static_cast<std::uint32_t>(&flow - lane.flows.data());
+      step.keep = flow.keep;
+      step.fold = flow.fold;
+      const std::size_t first_source = program.sources.size();
+      const std::size_t first_target = program.targets.size();
+      for (const StreamEnd& end : flow.sources) program.sources.push_back(linear_source(plan, end, visit, cells));
+      for (const StreamEnd& end : flow.targets) program.targets.push_back(linear_target(plan, end, visit, cells));
+      step.sources = std::span(program.sources).subspan(first_source);
+      step.targets = std::span(program.targets).subspan(first_target);
+    }
+  }
+}
+
 }  // namespace
 
 bool has_linear(const InstalledPlan& plan, const Layout& layout) noexcept {
@@ -82,30 +120,23 @@ std::unique_ptr<LinearProgram> compile_linear(const InstalledPlan& plan, const L
 
 void compile_linear(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes, std::size_t element_bytes,
                     LinearProgram& program) {
-  reserve(program, plan.plan.lanes[0]);
   const Cells cells = cells_of(plan.shape, layout);
+  if (program.plan != &plan || program.cells != cells) {
+    begin(program, plan, cells);
+    program.plan = &plan;
+    program.cells = cells;
+  }
+  LinearStep* step = program.steps.data();
+  LinearSource* source = program.sources.data();
+  LinearTarget* target = program.targets.data();
   for (const Flow& flow : plan.plan.lanes[0].flows) {
     for (int visit = 0; visit < flow.walk.count; ++visit) {
       const Piece piece = layout.even_piece(flow.walk.block(visit), 0);
-      LinearStep step;
-      step.offset_bytes = piece.offset_bytes / unit_bytes * element_bytes;
-      step.length_bytes = piece.length_bytes / unit_bytes * element_bytes;
-      step.flow = static_cast<std::uint32_t>(&flow - plan.plan.lanes[0].flows.data());
-      step.keep = flow.keep;
-      step.fold = flow.fold;
-      const std::size_t first_source = program.sources.size();
-      const std::size_t first_target = program.targets.size();
-      for (const StreamEnd& end : flow.sources) {
-        program.sources.push_back(linear_source(plan, end, visit, step.length_bytes, cells));
-      }
-      for (const StreamEnd& end : flow.targets) {
-        LinearTarget& target = program.targets.emplace_back(linear_target(plan, end, visit, step.length_bytes, cells));
-        if (flow.sources.empty()) target.signalled_bytes = 0;
-        step.may_stream = step.may_stream || (!target.ring.remote() && step.length_bytes >= StoreChoice::kBytesMin);
-      }
-      step.sources = std::span(program.sources).subspan(first_source);
-      step.targets = std::span(program.targets).subspan(first_target);
-      program.steps.push_back(step);
+      step->offset_bytes = piece.offset_bytes / unit_bytes * element_bytes;
+      step->length_bytes = piece.length_bytes / unit_bytes * element_bytes;
+      set_length(plan, flow, visit, *step++, source, target);
+      source += flow.sources.size();
+      target += flow.targets.size();
     }
   }
 }

@@ -51,6 +51,9 @@ struct LinearProgram {
   LinearProgram(const LinearProgram&) = delete;  // steps point to its ends
   LinearProgram& operator=(const LinearProgram&) = delete;
 
+  // For which it was made; lengths alone change within these.
+  const InstalledPlan* plan = nullptr;
+  Cells cells;
   std::vector<LinearStep> steps;
   std::vector<LinearSource> sources;  ///< of all steps, one after the other
   std::vector<LinearTarget> targets;
@@ -59,7 +62,8 @@ struct LinearProgram {
 /// Whether calls of this layout run by a linear program: not if the plan has more than one lane, the layout more than
 /// one segment, or a stream travels other than by value in the vector's own type.
 bool has_linear(const InstalledPlan& plan, const Layout& layout) noexcept;
-/// Writes the linear program of `plan` for one layout, which has one. Takes no memory in a program of the same plan.
+/// Writes the linear program of `plan` for one layout, which has one. In a program of the same plan it takes no memory,
+/// and writes lengths alone if messages stay in cells, or in slots. The plan must live as long as the program.
 void compile_linear(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes, std::size_t element_bytes,
                     LinearProgram& program);
 /// A new one, or nullptr if there is none.
