@@ -39,6 +39,7 @@ struct alignas(kLineBytes) Letters {
     std::uint64_t unused[7];
     MemberSet members;
     std::uint64_t engines;  ///< those that all members of the new team close; a set of bits as `members`
+    std::uint64_t origin;   ///< the member that has decided; others pass its decision on
   };
   struct Round {
     Offer offer;        ///< to the team of survivors

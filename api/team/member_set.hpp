@@ -14,6 +14,7 @@ inline constexpr int kTeamRanksMax = 1024;
 
 /// Zeroed memory is the empty set.
 struct MemberSet {
+  bool operator==(const MemberSet&) const = default;
   std::uint64_t words[kTeamRanksMax / 64];
 
   bool has(int member) const noexcept { return (words[member / 64] >> (member % 64) & 1) != 0; }

@@ -85,7 +85,7 @@ bool NetworkAgreement::fails(const Round& view, const MemberSet& come, const Jud
 /// False: somebody has left the round.
 bool NetworkAgreement::await_offers(const Round& view, Waiting& waiting) {
   for (bool looks = false; survivors_.ending() == nullptr; looks = pause(waiting)) {
-    if (survivors_.decision() != nullptr) return true;
+    if (survivors_.decision(lowest_decider(view)) != nullptr) return true;
     const MemberSet come = come_to(view);
     int awaited = 0;
     while (awaited < members_.ranks() && (!survivors_.counts(awaited) || come.has(awaited))) ++awaited;
@@ -131,6 +131,16 @@ std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
   return missed;
 }
 
+/// The lowest member that may decide; this one may.
+int NetworkAgreement::lowest_decider(const Round& view) const noexcept {
+  int lowest = 0;
+  while (lowest != members_.rank() &&
+         (!survivors_.counts(lowest) || !view.has_come(lowest) || !members_.lives(lowest))) {
+    ++lowest;
+  }
+  return lowest;
+}
+
 /// The lowest living member decides. If it dies meanwhile, the next one decides, or passes on the decision that it
 /// knows. False: somebody has left the round.
 bool NetworkAgreement::await_decision(const Round& view, Waiting& waiting) {
@@ -139,13 +149,9 @@ bool NetworkAgreement::await_decision(const Round& view, Waiting& waiting) {
     return !survivors_.counts(member) || !view.has_come(member) || survivors_.missed_by(member) ||
            !members_.lives(member);
   };
-  const auto may_decide = [&](int member) {
-    return survivors_.counts(member) && view.has_come(member) && members_.lives(member);
-  };
   for (bool looks = false; survivors_.ending() == nullptr; looks = pause(waiting)) {
-    if (survivors_.decision() != nullptr) return true;
-    int lowest = 0;
-    while (!may_decide(lowest)) ++lowest;
+    const int lowest = lowest_decider(view);
+    if (survivors_.decision(lowest) != nullptr) return true;
     int told = 0;
     while (lowest == members_.rank() && told < ranks && has_told(told)) ++told;
     if (told == ranks) {
@@ -177,7 +183,7 @@ bool NetworkAgreement::is_chosen_in_round(const RoundOffer& own, std::vector<Sur
   if (!await_offers(view, waiting)) return end_round();
   survivors_.put_missed(find_missed_engines(waiting));
   if (!await_decision(view, waiting)) return end_round();
-  const Letters::Decision& decision = *survivors_.decision();
+  const Letters::Decision& decision = survivors_.own_decision();
   if (!decision.members.has(members_.rank())) throw_left_out(members_.rank());
   survivors_.count_only(decision.members);
   if ((decision.engines & ~std::uint64_t{members_.transport().closed_engines()}) != 0) {
@@ -258,6 +264,7 @@ bool NetworkAgreement::settle_survivors(const Trouble& trouble, const std::vecto
     bool is_dead = false;
     for (const Survivor& one : chosen) {
       if (survivors_.has_made(one.member)) continue;
+      if (survivors_.decides_otherwise(one.member)) leave(divided(members_.rank(), one.member));
       if (looks && !members_.lives(one.member)) {
         is_dead = true;
       } else {

@@ -124,23 +124,22 @@ void SurvivorMessages::count_only(const MemberSet& members) noexcept {
   }
 }
 
-const Letters::Decision* SurvivorMessages::decision() noexcept {
-  for (int member = 0; member < box_.ranks(); ++member) {
+const Letters::Decision* SurvivorMessages::decision(int lowest) noexcept {
+  for (int member = 0; member < box_.ranks() && !has_decided_; ++member) {
     const Letters::Decision* const decision = counts(member) ? arrived(member, &Letters::Round::decision) : nullptr;
-    if (decision == nullptr) continue;
-    if (!has_decided_) {
-      own().decision.members = decision->members;
-      own().decision.engines = decision->engines;
-      put_decision();
-    }
-    return decision;
+    if (decision == nullptr || decision->origin > static_cast<std::uint64_t>(lowest)) continue;
+    own().decision.members = decision->members;
+    own().decision.engines = decision->engines;
+    own().decision.origin = decision->origin;
+    put_decision();
   }
-  return nullptr;
+  return has_decided_ ? &own().decision : nullptr;
 }
 
 void SurvivorMessages::decide(const MemberSet& members) noexcept {
   if (has_decided_) return;
   own().decision.members = members;
+  own().decision.origin = static_cast<std::uint64_t>(box_.rank());
   for (int member = 0; member < box_.ranks(); ++member) {
     if (members.has(member)) own().decision.engines |= missed_by(member).value_or(0);
   }
@@ -162,8 +161,15 @@ void SurvivorMessages::put_made() noexcept {
 }
 
 bool SurvivorMessages::has_made(int member) const noexcept {
+  if (member == box_.rank()) return has_made_;
   const Letters::Ending* const made = arrived(member, &Letters::Round::made);
-  return made != nullptr && made->failure.status == 0;
+  return made != nullptr && made->failure.status == 0 && arrived(member, &Letters::Round::decision) != nullptr &&
+         !decides_otherwise(member);
+}
+
+bool SurvivorMessages::decides_otherwise(int member) const noexcept {
+  const Letters::Decision* const theirs = arrived(member, &Letters::Round::decision);
+  return theirs != nullptr && theirs->members != own_decision().members;
 }
 
 void SurvivorMessages::put_complete() noexcept {
@@ -173,7 +179,8 @@ void SurvivorMessages::put_complete() noexcept {
 
 bool SurvivorMessages::is_complete() const noexcept {
   for (int member = 0; member < box_.ranks(); ++member) {
-    if (counts(member) && load_word(box_.inbox(member).complete[round_]) == Letters::kIsThere) return true;
+    if (!counts(member) || load_word(box_.inbox(member).complete[round_]) != Letters::kIsThere) continue;
+    if (arrived(member, &Letters::Round::decision) != nullptr && !decides_otherwise(member)) return true;
   }
   return false;
 }

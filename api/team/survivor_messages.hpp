@@ -39,8 +39,11 @@ class SurvivorMessages {
   void put_missed(std::uint64_t engines) noexcept;
   /// The engines that a member has told so; nothing before.
   std::optional<std::uint64_t> missed_by(int member) const noexcept;
-  /// A member's decision about the new team, or nullptr. Passed on to all when first seen.
-  const Letters::Decision* decision() noexcept;
+  /// The decision about the new team that this rank has made or taken over, or nullptr. It takes over that of a member
+  /// that is not above `lowest`, the lowest one that may decide, and passes it on to all: where two members do not
+  /// reach each other both may decide, and who reaches both goes with the lower one.
+  const Letters::Decision* decision(int lowest) noexcept;
+  const Letters::Decision& own_decision() const noexcept { return box_.own().outbox.rounds[round_].decision; }
   /// Some member has a team, of any round.
   bool others_have_team() const noexcept;
   /// The same, or a member has decided for a team without this one, whether that member counts or not.
@@ -54,7 +57,10 @@ class SurvivorMessages {
   /// This member has made its object of the new team.
   void put_made() noexcept;
   bool has_put_made() const noexcept { return has_made_; }
+  /// With the same decision as this rank.
   bool has_made(int member) const noexcept;
+  /// A member with another decision than this rank's: the two will make no team together.
+  bool decides_otherwise(int member) const noexcept;
   /// All members of the new team have made their objects: each returns from its call.
   void put_complete() noexcept;
   bool is_complete() const noexcept;

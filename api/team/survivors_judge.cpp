@@ -199,6 +199,13 @@ RoundFailure late_object(const RoundView& view, const MemberSet& absent, std::in
   return late(view, absent, timeout_ns, "; in the call but not moving it: ");
 }
 
+RoundFailure divided(int rank, int other) noexcept {
+  return make_failure(Status::timeout, other, {}, [&] {
+    return "no team of the survivors: rank " + std::to_string(rank) + " and rank " + std::to_string(other) +
+           " went with different members, who do not reach each other; ask again";
+  });
+}
+
 RoundFailure refusal_of(int member, Status status, const char* text) noexcept {
   return make_failure(status, member, {}, [&] { return "rank " + std::to_string(member) + ": " + text; });
 }

@@ -74,4 +74,7 @@ inline void play(const std::vector<int>& nodes, std::uint64_t seed, const std::f
   });
 }
 
+inline MemberSet members_of(std::uint64_t bits) { return {{bits}}; }
+inline constexpr MemberSet kNobody = {};
+
 }  // namespace torii::tests

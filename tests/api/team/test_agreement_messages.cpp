@@ -183,8 +183,6 @@ RoundOffer offer_of(std::uint64_t digest, std::uint64_t staging) {
   offer.staging = staging;
   return offer;
 }
-MemberSet members_of(std::uint64_t bits) { return {{bits}}; }
-constexpr MemberSet kNobody = {};
 
 TEST(AgreementMessages, ADecisionThatReachedOneReachesAll) {
   play({0, 1, 2}, 7, [](Seat& seat) {
@@ -197,7 +195,7 @@ TEST(AgreementMessages, ADecisionThatReachedOneReachesAll) {
       EXPECT_EQ(offer->digest, 40U + static_cast<std::uint64_t>(member));
       EXPECT_EQ(offer->staging, 4096U);
     }
-    EXPECT_EQ(seat.survivors().decision(), nullptr);
+    EXPECT_EQ(seat.survivors().decision(0), nullptr);
     seat.meet();
     // Rank 0 decides for 0 and 2, reaches rank 1 only, and ends.
     if (seat.rank() == 1) {
@@ -205,17 +203,17 @@ TEST(AgreementMessages, ADecisionThatReachedOneReachesAll) {
       decision.members = members_of(5);
       decision.engines = 2;
       decision.signal = 1;
-      ASSERT_NE(seat.survivors().decision(), nullptr);
+      ASSERT_NE(seat.survivors().decision(0), nullptr);
     }
     seat.meet();
     if (seat.rank() == 0) return;
-    const Letters::Decision* const decision = seat.survivors().decision();
+    const Letters::Decision* const decision = seat.survivors().decision(0);
     ASSERT_NE(decision, nullptr);
     EXPECT_EQ(decision->members.words[0], 5U);
     EXPECT_EQ(decision->engines, 2U);
     EXPECT_EQ(seat.survivors().is_left_out(), seat.rank() == 1);
     seat.survivors().decide(members_of(7));  // too late: the other decision stands
-    EXPECT_EQ(seat.survivors().decision()->members.words[0], 5U);
+    EXPECT_EQ(seat.survivors().decision(0)->members.words[0], 5U);
   });
 }
 
@@ -238,9 +236,9 @@ TEST(AgreementMessages, WhatAnyMemberHasMissedIsInTheDecision) {
     EXPECT_EQ(messages.missed_by(1), 0U);
     if (seat.rank() == 0) messages.decide(members_of(7));
     seat.meet();
-    ASSERT_NE(messages.decision(), nullptr);
-    EXPECT_EQ(messages.decision()->engines, 2U);
-    EXPECT_EQ(messages.decision()->members.words[0], 7U);
+    ASSERT_NE(messages.decision(0), nullptr);
+    EXPECT_EQ(messages.decision(0)->engines, 2U);
+    EXPECT_EQ(messages.decision(0)->members.words[0], 7U);
     EXPECT_FALSE(messages.has_closed(1));
     seat.meet();
     if (seat.rank() == 1) messages.put_closed();
@@ -263,6 +261,7 @@ TEST(AgreementMessages, AReasonThatReachedOneReachesAll) {
   play({0, 1, 2}, 12, [](Seat& seat) {
     SurvivorMessages& messages = seat.survivors();
     ASSERT_TRUE(messages.begin(kNobody));
+    if (seat.rank() != 0) messages.decide(members_of(7));
     seat.meet();
     if (seat.rank() == 1) {
       Letters::Ending& made = seat.inbox(0).letters[1].rounds[0].made;
@@ -341,6 +340,7 @@ TEST(AgreementMessages, OneThatHasAllObjectsSaysSo) {
     SurvivorMessages& messages = seat.survivors();
     ASSERT_TRUE(messages.begin(kNobody));
     EXPECT_FALSE(messages.is_complete());
+    messages.decide(members_of(3));
     seat.meet();
     if (seat.rank() == 0) messages.put_complete();
     seat.meet();
