@@ -84,8 +84,10 @@ bool NetworkAgreement::fails(const Round& view, const MemberSet& come, const Jud
 
 /// False: somebody has left the round.
 bool NetworkAgreement::await_offers(const Round& view, Waiting& waiting) {
-  for (bool looks = false; survivors_.ending() == nullptr; looks = pause(waiting)) {
-    if (survivors_.decision(lowest_decider(view)) != nullptr) return true;
+  for (bool looks = false;; looks = pause(waiting)) {
+    // First, so that one who leaves because it has decided otherwise ends no round of those that go on.
+    if (survivors_.decision(lowest_decider(view, waiting)) != nullptr) return true;
+    if (survivors_.ending() != nullptr) return false;
     const MemberSet come = come_to(view);
     int awaited = 0;
     while (awaited < members_.ranks() && (!survivors_.counts(awaited) || come.has(awaited))) ++awaited;
@@ -98,7 +100,6 @@ bool NetworkAgreement::await_offers(const Round& view, Waiting& waiting) {
     if (fails(view, come, found, waiting.is_over())) return false;
     if (found.verdict == Judgement::Verdict::waits && survivors_.is_left_out()) throw_left_out(members_.rank());
   }
-  return false;
 }
 
 /// Engines that this member or one that has told so found lost.
@@ -131,14 +132,17 @@ std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
   return missed;
 }
 
-/// The lowest member that may decide; this one may.
-int NetworkAgreement::lowest_decider(const Round& view) const noexcept {
+/// The highest member whose decision this rank takes over. Where two members do not reach each other both may decide;
+/// who reaches both waits a moment for the lower one, once that one has chosen and told what it missed.
+int NetworkAgreement::lowest_decider(const Round& view, const Waiting& waiting) const noexcept {
+  if (waiting.quiet_ns() > pass_on_ns(members_.timeout_ns())) return members_.ranks();
   int lowest = 0;
-  while (lowest != members_.rank() &&
-         (!survivors_.counts(lowest) || !view.has_come(lowest) || !members_.lives(lowest))) {
-    ++lowest;
-  }
+  while (lowest < members_.ranks() && (!may_decide(view, lowest) || !survivors_.missed_by(lowest))) ++lowest;
   return lowest;
+}
+
+bool NetworkAgreement::may_decide(const Round& view, int member) const noexcept {
+  return survivors_.counts(member) && view.has_come(member) && members_.lives(member);
 }
 
 /// The lowest living member decides. If it dies meanwhile, the next one decides, or passes on the decision that it
@@ -149,9 +153,11 @@ bool NetworkAgreement::await_decision(const Round& view, Waiting& waiting) {
     return !survivors_.counts(member) || !view.has_come(member) || survivors_.missed_by(member) ||
            !members_.lives(member);
   };
-  for (bool looks = false; survivors_.ending() == nullptr; looks = pause(waiting)) {
-    const int lowest = lowest_decider(view);
-    if (survivors_.decision(lowest) != nullptr) return true;
+  for (bool looks = false;; looks = pause(waiting)) {
+    if (survivors_.decision(lowest_decider(view, waiting)) != nullptr) return true;
+    if (survivors_.ending() != nullptr) return false;
+    int lowest = 0;
+    while (!may_decide(view, lowest)) ++lowest;
     int told = 0;
     while (lowest == members_.rank() && told < ranks && has_told(told)) ++told;
     if (told == ranks) {
@@ -165,7 +171,6 @@ bool NetworkAgreement::await_decision(const Round& view, Waiting& waiting) {
       leave(late_object(view, absent, members_.timeout_ns()));
     }
   }
-  return false;
 }
 
 /// Every member waits until each member has published or is dead, and tells by which engines nothing came of the
@@ -235,6 +240,7 @@ void NetworkAgreement::close_engines(const Letters::Decision& decision) {
 bool NetworkAgreement::await_closed(const Round& view, const Letters::Decision& decision, Waiting& waiting) {
   for (int member = 0; member < members_.ranks(); ++member) {
     while (survivors_.ending() == nullptr && decision.members.has(member) && !survivors_.has_closed(member)) {
+      if (survivors_.decides_otherwise(member)) leave(divided(members_.rank(), member));
       if (!pause(waiting)) continue;
       if (!members_.lives(member)) break;
       if (!waiting.is_over()) continue;
@@ -264,7 +270,10 @@ bool NetworkAgreement::settle_survivors(const Trouble& trouble, const std::vecto
     bool is_dead = false;
     for (const Survivor& one : chosen) {
       if (survivors_.has_made(one.member)) continue;
-      if (survivors_.decides_otherwise(one.member)) leave(divided(members_.rank(), one.member));
+      if (survivors_.decides_otherwise(one.member)) {
+        leave(divided(members_.rank(), one.member));
+        return end_round();
+      }
       if (looks && !members_.lives(one.member)) {
         is_dead = true;
       } else {

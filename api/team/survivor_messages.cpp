@@ -125,15 +125,19 @@ void SurvivorMessages::count_only(const MemberSet& members) noexcept {
 }
 
 const Letters::Decision* SurvivorMessages::decision(int lowest) noexcept {
-  for (int member = 0; member < box_.ranks() && !has_decided_; ++member) {
+  if (has_decided_) return &own().decision;
+  const Letters::Decision* least = nullptr;
+  for (int member = 0; member < box_.ranks(); ++member) {
     const Letters::Decision* const decision = counts(member) ? arrived(member, &Letters::Round::decision) : nullptr;
     if (decision == nullptr || decision->origin > static_cast<std::uint64_t>(lowest)) continue;
-    own().decision.members = decision->members;
-    own().decision.engines = decision->engines;
-    own().decision.origin = decision->origin;
-    put_decision();
+    if (least == nullptr || decision->origin < least->origin) least = decision;
   }
-  return has_decided_ ? &own().decision : nullptr;
+  if (least == nullptr) return nullptr;
+  own().decision.members = least->members;
+  own().decision.engines = least->engines;
+  own().decision.origin = least->origin;
+  put_decision();
+  return &own().decision;
 }
 
 void SurvivorMessages::decide(const MemberSet& members) noexcept {

@@ -39,9 +39,8 @@ class SurvivorMessages {
   void put_missed(std::uint64_t engines) noexcept;
   /// The engines that a member has told so; nothing before.
   std::optional<std::uint64_t> missed_by(int member) const noexcept;
-  /// The decision about the new team that this rank has made or taken over, or nullptr. It takes over that of a member
-  /// that is not above `lowest`, the lowest one that may decide, and passes it on to all: where two members do not
-  /// reach each other both may decide, and who reaches both goes with the lower one.
+  /// The decision about the new team that this rank has made or taken over, or nullptr. It takes over that of the
+  /// lowest member that has decided, unless this is above `lowest`, and passes it on to all.
   const Letters::Decision* decision(int lowest) noexcept;
   const Letters::Decision& own_decision() const noexcept { return box_.own().outbox.rounds[round_].decision; }
   /// Some member has a team, of any round.

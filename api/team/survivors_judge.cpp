@@ -2,6 +2,7 @@
 // Waits, differences, refusals and majorities of a round about the team of survivors.
 #include "api/team/survivors_judge.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <iterator>
@@ -200,9 +201,11 @@ RoundFailure late_object(const RoundView& view, const MemberSet& absent, std::in
 }
 
 RoundFailure divided(int rank, int other) noexcept {
-  return make_failure(Status::timeout, other, {}, [&] {
-    return "no team of the survivors: rank " + std::to_string(rank) + " and rank " + std::to_string(other) +
-           " went with different members, who do not reach each other; ask again";
+  const int first = std::min(rank, other);
+  const int second = std::max(rank, other);
+  return make_failure(Status::timeout, first, {}, [&] {
+    return "no team of the survivors: rank " + std::to_string(first) + " and rank " + std::to_string(second) +
+           " went with different members; ask again";
   });
 }
 

@@ -60,7 +60,8 @@ RoundFailure judge_late(const RoundView& view, const MemberSet& come, const Judg
                         std::int64_t timeout_ns) noexcept;
 /// The same where the members of the team were chosen, and `absent` have not made their object.
 RoundFailure late_object(const RoundView& view, const MemberSet& absent, std::int64_t timeout_ns) noexcept;
-/// `rank` and `other` have taken over different decisions: two members that do not reach each other have decided.
+/// `rank` and `other` have taken over different decisions: two members have decided that do not reach each other, or of
+/// which one has died.
 RoundFailure divided(int rank, int other) noexcept;
 /// A member's own reason, as the others tell it.
 RoundFailure refusal_of(int member, Status status, const char* text) noexcept;

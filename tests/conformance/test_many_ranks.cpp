@@ -205,7 +205,8 @@ void check_shape(torii_context* context, const Shape& shape, Draw draw, bool all
                            all ? kOperands : std::vector<Operand>{});
     }
   }
-  EXPECT_GE(served, 10) << shape.topology;
+  // Of a row one order and wire is drawn, which it need not serve.
+  EXPECT_GE(served, all ? 10 : 5) << shape.topology;
 }
 
 ThreadTeam threads(int ranks) {
