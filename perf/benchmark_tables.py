@@ -7,6 +7,16 @@ import saved_runs
 NAMES = {"all_reduce async": "all_reduce, asynchronous", "8 all_reduce async": "8 asynchronous all_reduce",
          "product and sum": "matrix product, then all_reduce", "training step": "training step (DDP)"}
 TIMINGS = {"isolated": "", "loop": " in a row"}
+SEQUENCES = {"same": "one broadcast of 800 B", "broadcast": "broadcast, 400 lengths from 800 B",
+             "broadcast-roots": "broadcast, 400 lengths, other roots",
+             "reduce-roots": "reduce, 400 lengths, other roots",
+             "allreduce": "allreduce, 400 lengths", "broadcast-long": "broadcast, 14 lengths to 416 KB",
+             "broadcast-long-roots": "broadcast, 14 lengths, other roots",
+             "reduce-long-roots": "reduce, 14 lengths, other roots",
+             "allreduce-long": "allreduce, 14 lengths to 416 KB",
+             "random": "ten kinds, 1 B to 1 MiB", "panels": "broadcast and reduce, 8 B to 8 KiB",
+             "sums": "allreduce, 8 B to 64 KiB", "all-short": "seven kinds, 8 B to 64 KiB",
+             "all-long": "seven kinds, 64 KiB to 4 MiB"}
 
 
 def newest(suffix):
@@ -86,8 +96,40 @@ def results():
             beside_gloo(pick(gloo, operation="all_reduce", ranks=2, bytes=65536)),
             beside_gloo(min(gloo, key=lambda row: row["ratio"]))]
     rows[-1][0] += " (the largest loss)"
+    varied = [row for row in saved_runs.varied_rows(newest("varied.json")) if row["kind"] == "later"]
+
+    def that_change(row, what=""):
+        return [f"{sequence_name(row)}, {row['ranks']} ranks{what}", "MPI", us(row["mpi_us"]), us(row["time_us"]),
+                times(row["ratio"]), "", "", ""]
+
+    rows[2:2] = [that_change(pick(varied, ranks=2, sequence="allreduce")),
+                 that_change(min(varied, key=lambda row: row["ratio"]), " (the largest loss of calls that change)")]
     return table(["call", "beside", "its time (us)", "torii (us)", "ratio", "mapped memory (us)", "ratio",
                   "limit (us)"], rows)
+
+
+def sequence_name(row):
+    name, _, most = row["sequence"].partition("v-")
+    return SEQUENCES.get(row["sequence"]) or f"{name}v, blocks below {most.replace('K', ' Ki') or ''}B"
+
+
+def changing():
+    """Sequences of calls that change beside the best of the MPIs, in the first pass and later ones."""
+    name = newest("varied.json")
+    rows = saved_runs.varied_rows(name)
+    mpis = sorted({row["mpi"] for row in saved_runs.json_rows(name)})
+    ranks = sorted({row["ranks"] for row in rows})
+    cells = []
+    for sequence in dict.fromkeys(row["sequence"] for row in rows):
+        line = [sequence_name({"sequence": sequence})]
+        for count in ranks:
+            for kind in ("first", "later"):
+                row = pick(rows, sequence=sequence, ranks=count, kind=kind)
+                line.append(f"{us(row['mpi_us'])}/{us(row['time_us'])}: {times(row['ratio'])}")
+        cells.append(line)
+    head = ["us of a call: best MPI/torii: ratio"] + [f"{count} ranks, {kind}" for count in ranks
+                                                      for kind in ("first", "later")]
+    return [f"{source(name)}. Beside {', '.join(mpis)}.", ""] + table(head, cells)
 
 
 def results_notes():
@@ -347,5 +389,5 @@ def losing():
 
 
 BLOCKS = {block.__name__.replace("_", "-"): block
-          for block in (results, results_notes, settings, allreduce, collectives, two_hosts, torus, inside, programs,
-                        pytorch, gloo, python, messages, costs, losing)}
+          for block in (results, results_notes, settings, allreduce, collectives, changing, two_hosts, torus, inside,
+                        programs, pytorch, gloo, python, messages, costs, losing)}

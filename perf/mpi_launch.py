@@ -85,7 +85,7 @@ class Mpi:
 
     def why_not(self, ranks):
         """Why this many ranks would say nothing about it, or nothing."""
-        if self.name == "mpich" and not self.prefix and ranks > len(os.sched_getaffinity(0)):
+        if self.kind == "mpich" and ranks > len(os.sched_getaffinity(0)):
             return "its ranks spin without yielding, so each message waits for a time slice of the system"
         return ""
 

@@ -57,6 +57,20 @@ def comparisons(name, results=RESULTS):
     return rows
 
 
+def varied_rows(name, results=RESULTS):
+    """Of each sequence of calls that change (perf/varied --summary) and each kind of pass, "first" and "later", the MPI
+    with the least time: sequence, ranks, kind, mpi_us, time_us and ratio."""
+    best = {}
+    for row in json_rows(name, results):
+        for kind, suffix in (("first", "_first"), ("later", "")):
+            key = (row["ranks"], row["sequence"], kind)
+            if key not in best or row[f"mpi{suffix}_us"] < best[key]["mpi_us"]:
+                best[key] = {"sequence": row["sequence"], "ranks": row["ranks"], "kind": kind,
+                             "setting": row["setting"], "mpi_us": row[f"mpi{suffix}_us"],
+                             "time_us": row[f"torii{suffix}_us"], "ratio": row[f"ratio{suffix}"]}
+    return list(best.values())
+
+
 def printed_comparisons(name, results=RESULTS):
     """The rows that compare_mpi printed, once for every kind of memory: a saved run in text."""
     rows = []

@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 const std::string kVaried = (fs::path(source_dir()) / "perf" / "varied").string();
+const std::string kMerge = (fs::path(source_dir()) / "perf" / "merge_calls").string();
 const std::string kCompare = (fs::path(source_dir()) / "perf" / "compare").string();
 
 class VariedTest : public FolderTest {
@@ -138,7 +139,8 @@ TEST_F(VariedTest, RecordedCallsAreReplayed) {
                                  "2 1 allreduce f32 max - 7\n1 0 allreduce f64 sum - 3 in_place\n"
                                  "1 0 alltoall u8 - - 8,0,16,8\n2 0 scatter i32 - 1 5,0\n2 0 gather i64 - 0 5,9\n"
                                  "1 0 scan f64 min - 9 in_place\n1 0 exscan i32 sum - 9\n3 0 barrier - - - -\n");
-  const Outcome outcome = varied({"--ranks", "2", "--jobs", "1", "--recorded", file, "--json", path("rows.json")});
+  const Outcome outcome = varied({"--ranks", "2", "--jobs", "1", "--recorded", file, "--json", path("rows.json"),
+                                  "--summary", path("summary.json")});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_FALSE(rows().empty()) << outcome.output;
   for (const auto& row : rows()) {
@@ -146,9 +148,60 @@ TEST_F(VariedTest, RecordedCallsAreReplayed) {
     EXPECT_EQ(row.at("calls"), 16) << row;
     EXPECT_EQ(row.at("wrong"), 0) << row;
   }
+  EXPECT_EQ(varied({"--report", path("summary.json")}).code, 0);
   const Outcome wrong = varied({"--ranks", "3", "--jobs", "1", "--recorded", file});
   EXPECT_EQ(wrong.code, 1) << wrong.output;
   EXPECT_TRUE(holds(wrong.output, "line 2: was recorded with 2 ranks, and there are 3")) << wrong.output;
+}
+
+/// What four ranks have recorded, in one order: a call comes when it is the next one of all its members.
+TEST_F(VariedTest, RecordedCallsAreMerged) {
+  write("calls.0", "0,1 alltoall u8 - - 1,2\n0,1 barrier - - - -\n0 barrier - - - -\n");
+  write("calls.1", "0,1 alltoall u8 - - 3,4\n3,1 gather u8 - 0 ?\n0,1 barrier - - - -\n");
+  write("calls.2", "2 allreduce f64 sum - 1\n# left out: 3 calls\n");
+  write("calls.3", "3,1 gather u8 - 0 7,8\n");
+  const Outcome merged = run({kMerge, path("calls"), "--about", "a test"});
+  EXPECT_EQ(merged.code, 0) << merged.output;
+  EXPECT_EQ(merged.output,
+            "torii-calls 1\n# SPDX-License-Identifier: Apache-2.0\n# a test\nranks 4\nteam 0 1\nteam 1 3\n"
+            "1 0 alltoall u8 - - 1,3,2,4\n1 1 gather u8 - 1 8,7\n1 0 barrier - - - -\n");
+  const Outcome cut = run({kMerge, path("calls"), "--most", "1"});
+  EXPECT_TRUE(cut.output.ends_with("team 0 1\n1 0 alltoall u8 - - 1,3,2,4\n")) << cut.output;
+}
+
+TEST_F(VariedTest, FilesThatDoNotFitTogetherAreRefused) {
+  const auto refuses = [&](const std::string& reason) {
+    const Outcome outcome = run({kMerge, path("calls")});
+    EXPECT_EQ(outcome.code, 2) << outcome.output;
+    EXPECT_TRUE(holds(outcome.output, reason)) << outcome.output;
+  };
+  refuses("there is no " + path("calls") + ".0");
+  write("calls.0", "0,1 barrier -\n");
+  refuses("line 1: 3 words instead of 6 or 7");
+  write("calls.0", "0,1 barrier - - - -\n");
+  write("calls.1", "0,1 allreduce f64 sum - 1\n");
+  refuses("no call is the next one of all its members: rank 0: barrier of (0, 1), rank 1: allreduce of (0, 1)");
+  write("calls.1", "0,7 barrier - - - -\n");
+  refuses("perf/merge_calls: ");
+  EXPECT_EQ(run({kMerge, "--help"}).code, 0);
+}
+
+TEST_F(VariedTest, AProgramIsRecordedAndItsCallsAreMadeAgain) {
+  const std::string program = bin_dir() + "/mpi_communicators";
+  if (!has("openmpi") || !fs::exists(program)) GTEST_SKIP() << "Open MPI is not here";
+  const Outcome recorded = Process({"mpirun.openmpi", "--oversubscribe", "-n", "2", "-x",
+                                    "LD_PRELOAD=" + bin_dir() + "/torii_record_openmpi.so", "-x",
+                                    "TORII_RECORD=" + path("calls"), program, "3"},
+                                   {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"})
+                               .wait(60);
+  EXPECT_EQ(recorded.code, 0) << recorded.output;
+  const Outcome merged = run({kMerge, path("calls"), "--most", "300"});
+  ASSERT_EQ(merged.code, 0) << merged.output;
+  EXPECT_TRUE(holds(merged.output, "allreduce f64 sum - 1")) << merged.output;
+  const std::string file = write("communicators.txt", merged.output);
+  const Outcome outcome = varied({"--ranks", "2", "--jobs", "1", "--recorded", file});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "communicators")) << outcome.output;
 }
 
 TEST_F(VariedTest, AnMpiNamedByItsFolderIsCompiledAndRun) {
