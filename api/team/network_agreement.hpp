@@ -52,7 +52,6 @@ class NetworkAgreement final : public TeamAgreement {
   std::uint64_t known_lost_engines() const noexcept;
   std::uint64_t find_missed_engines(Waiting& waiting);
   int lowest_decider(const Round& view, const Waiting& waiting) const noexcept;
-  bool may_decide(const Round& view, int member) const noexcept;
   bool await_decision(const Round& view, Waiting& waiting);
   void close_engines(const Letters::Decision& decision);
   bool await_closed(const Round& view, const Letters::Decision& decision, Waiting& waiting);

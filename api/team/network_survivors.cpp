@@ -22,6 +22,7 @@ class NetworkAgreement::Round final : public MembersView {
   bool has_come(int member) const override { return messages_.offer(member) != nullptr; }
   RoundOffer offer(int member) const override { return *messages_.offer(member); }
   bool may_be_divided() const override { return true; }
+  bool may_decide(int member) const { return messages_.counts(member) && has_come(member) && lives(member); }
 
  private:
   const SurvivorMessages& messages_;
@@ -137,12 +138,8 @@ std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
 int NetworkAgreement::lowest_decider(const Round& view, const Waiting& waiting) const noexcept {
   if (waiting.quiet_ns() > pass_on_ns(members_.timeout_ns())) return members_.ranks();
   int lowest = 0;
-  while (lowest < members_.ranks() && (!may_decide(view, lowest) || !survivors_.missed_by(lowest))) ++lowest;
+  while (lowest < members_.ranks() && (!view.may_decide(lowest) || !survivors_.missed_by(lowest))) ++lowest;
   return lowest;
-}
-
-bool NetworkAgreement::may_decide(const Round& view, int member) const noexcept {
-  return survivors_.counts(member) && view.has_come(member) && members_.lives(member);
 }
 
 /// The lowest living member decides. If it dies meanwhile, the next one decides, or passes on the decision that it
@@ -157,7 +154,7 @@ bool NetworkAgreement::await_decision(const Round& view, Waiting& waiting) {
     if (survivors_.decision(lowest_decider(view, waiting)) != nullptr) return true;
     if (survivors_.ending() != nullptr) return false;
     int lowest = 0;
-    while (!may_decide(view, lowest)) ++lowest;
+    while (!view.may_decide(lowest)) ++lowest;
     int told = 0;
     while (lowest == members_.rank() && told < ranks && has_told(told)) ++told;
     if (told == ranks) {

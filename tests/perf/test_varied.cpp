@@ -198,10 +198,10 @@ TEST_F(VariedTest, AProgramIsRecordedAndItsCallsAreMadeAgain) {
   const Outcome merged = run({kMerge, path("calls"), "--most", "300"});
   ASSERT_EQ(merged.code, 0) << merged.output;
   EXPECT_TRUE(holds(merged.output, "allreduce f64 sum - 1")) << merged.output;
-  const std::string file = write("communicators.txt", merged.output);
+  const std::string file = write("recorded.txt", merged.output);
   const Outcome outcome = varied({"--ranks", "2", "--jobs", "1", "--recorded", file});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_TRUE(holds(outcome.output, "communicators")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "\nrecorded ")) << outcome.output;
 }
 
 TEST_F(VariedTest, AnMpiNamedByItsFolderIsCompiledAndRun) {
