@@ -138,6 +138,18 @@ TEST_F(ToriiRunChildren, DaemonsOfRanksLiveOnAndTheRestEnds) {
   }
 }
 
+/// The child of a rank makes its session when the job is ending already, and its parent ends later.
+TEST_F(ToriiRunChildren, AnEndedJobTakesSessionsThatAreMadeMeanwhile) {
+  Process job({kLauncher, "-n", "1", "--timeout", "0.5", "--", "sh", "-c",
+               "trap '' TERM; (sleep 0.8; exec setsid sleep 77) & echo below $!; sleep 77"});
+  const Outcome outcome = job.wait();
+  EXPECT_EQ(outcome.code, 4) << outcome.output;
+  EXPECT_LT(outcome.seconds, 20) << outcome.output;
+  const Printed below(outcome.output, "below");
+  ASSERT_EQ(below.pids.size(), 1u) << outcome.output;
+  EXPECT_TRUE(are_gone(below.pids)) << outcome.output;
+}
+
 TEST_F(ToriiRunChildren, AnEndedJobTakesSessionsBelowItsRanksWithIt) {
   // The rank, setsid, ends at SIGTERM; its child in another session does not hear it.
   for (const bool by_signal : {false, true}) {

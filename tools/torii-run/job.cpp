@@ -146,11 +146,10 @@ bool Job::is_daemon(const ProcessEntry& one) const {
   return one.parent == inner_ && one.session != session_ && !is_rank(one.session) && !is_running(one.pid);
 }
 
-/// A rank may be a wrapper whose child has a session of its own. After the end of the wrapper, the child would look
-/// like a daemon; so a job that ends its ranks remembers such children.
+/// A rank may be a wrapper whose child has a session of its own, or is about to make one. After the end of the wrapper,
+/// the child would look like a daemon; so a job that ends its ranks remembers all that are below them.
 void Job::ending() {
   for (const ProcessEntry& one : members()) {
-    if (one.session == session_) continue;
     // Debian 12's C library declares neither pidfd_open() nor pidfd_send_signal().
     detached_.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, one.pid, 0)));
   }
