@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What perf programs call of an MPI: a table of functions, because the headers of each MPI give other values to the
+// The functions of an MPI that perf programs call, in a table: the headers of each MPI give other values to the
 // same names. mpi_module.cpp is compiled once against each MPI, and mpi_calls.cpp opens what came of it.
 #pragma once
 

@@ -10,8 +10,8 @@
 
 namespace torii {
 
-/// What tells classes apart besides the lengths for which a choice holds. Kernels are found call by call, so type and
-/// operation count only as far as they change the plan.
+/// The properties by which classes differ besides the lengths for which a choice holds. Kernels are found call by call,
+/// so type and operation count only as far as they change the plan.
 struct ClassKey {
   Collective collective = Collective::barrier;
   int root = 0;

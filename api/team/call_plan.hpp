@@ -16,7 +16,7 @@ namespace torii {
 
 struct CallClass;
 
-/// What the calls of a class have in common: the choice, with segments that fit into the staging, and what their
+/// The common part of the calls of a class: the choice, with segments that fit into the staging, and what their
 /// layouts need to know of the plan.
 struct ClassPlan : Selected {
   Widening widening = Widening::none;

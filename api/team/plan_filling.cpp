@@ -153,7 +153,7 @@ void set_end(int rank, int ranks, CallPlan& call_plan) {
 
 }  // namespace
 
-/// Of the elements with which the plan runs.
+/// The bytes of one element with which the plan runs.
 std::size_t PlanMaker::own_element_bytes(const CallArguments& arguments) const noexcept {
   return runs_as_float(arguments) ? sizeof(float) : element_bytes_of(arguments);
 }

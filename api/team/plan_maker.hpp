@@ -67,7 +67,7 @@ class PlanMaker {
 /// The length that selection assumes for blocks of unequal lengths: more than any vector has.
 inline constexpr std::size_t kUnequalBytes = static_cast<std::size_t>(-1);
 
-/// Of an element as the caller has it.
+/// The bytes of one element as the caller has it.
 std::size_t element_bytes_of(const CallArguments& arguments) noexcept;
 /// The least power of two not below `bytes`: the size by which a user's element counts when vectors are divided, so
 /// that no boundary of blocks, segments or granules cuts an element. Predefined types are powers of two already.
