@@ -26,7 +26,7 @@ struct MpiModule {
   void (*abort)(int exit_code);
   int (*rank)();
   int (*ranks)();
-  /// What MPI_Get_library_version says, cut to `bytes` with its 0.
+  /// Writes the text of MPI_Get_library_version, cut to `bytes` with its 0.
   void (*library_version)(char* text, std::size_t bytes);
   /// MPI_Allgather as the exchange of torii_context_create.
   torii_exchange exchange;

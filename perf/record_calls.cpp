@@ -116,8 +116,8 @@ int size_of(MPI_Comm comm) {
   return size;
 }
 
-/// What a reduction's elements are, "f64 sum"; empty for types and operations that are replayed by none. Elements of a
-/// complex number count as two.
+/// Type and operation of a reduction, "f64 sum"; empty for types and operations that are replayed by none. Elements of
+/// a complex number count as two.
 std::string reduction_text(MPI_Datatype type, MPI_Op op, std::size_t& count) {
   const char* const op_name = op == MPI_SUM ? "sum" : op == MPI_MIN ? "min" : op == MPI_MAX ? "max" : nullptr;
   if (op_name == nullptr) return {};

@@ -25,7 +25,7 @@
 namespace torii::perf {
 namespace {
 
-/// What torii counts in its contexts.
+/// The counters of a context (torii_counters).
 constexpr size_t kCounters = 5;
 constexpr std::array<const char*, kCounters> kCounterNames = {"call_plans", "installed_plans", "staging_bytes",
                                                               "cold_messages", "sleeps"};

@@ -139,7 +139,7 @@ void set_counts(CallPlan& call_plan, const ByteInterval& holds, int ranks) noexc
   call_plan.counts = {std::max<std::size_t>(1, (holds.least + bytes - 1) / bytes), std::min(holds.most, kMost) / bytes};
 }
 
-/// What is done when the operation has ended, and which calls can do without it.
+/// Sets the work at the end of the operation, and notes the calls that can do without it.
 void set_end(int rank, int ranks, CallPlan& call_plan) {
   const CallArguments& arguments = call_plan.arguments;
   const bool has_leaves = arguments.leaves != nullptr;

@@ -67,7 +67,7 @@ SequenceSource unequal(std::string name, torii_collective collective, int ranks,
   return {std::move(name), false, 0, 0, [sequence](int) { return sequence; }};
 }
 
-/// Of all kinds, from 1 B to 1 MiB, on all ranks twice and on halves of them.
+/// Calls of ten kinds, from 1 B to 1 MiB, on two teams of all ranks and on teams of halves.
 Sequence draw_random(int ranks, Random random, int calls) {
   constexpr std::array kAll = {TORII_BROADCAST, TORII_REDUCE,  TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_REDUCE_SCATTER,
                                TORII_ALLTOALL,  TORII_SCATTER, TORII_GATHER,    TORII_SCAN,       TORII_BARRIER};
@@ -99,7 +99,7 @@ Sequence draw_random(int ranks, Random random, int calls) {
   return sequence;
 }
 
-/// What a kind of program calls, with new lengths and roots in each pass.
+/// The calls of a kind of program, with new lengths and roots in each pass.
 struct Mix {
   const char* name;
   std::vector<torii_collective> collectives;
