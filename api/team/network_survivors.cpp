@@ -250,7 +250,8 @@ bool NetworkAgreement::await_closed(const Round& view, const Letters::Decision& 
 }
 
 /// A dead member may have told others why it leaves, which pass it on; if not, the first call of the new team says that
-/// it is dead. A member that is late for this rank may have come for the others, which then say so before they return.
+/// it is dead. One that is not reached may have made another team: who is no majority without it waits for the proof of
+/// its end. A member that is late for this rank may have come for the others, which then say so before they return.
 bool NetworkAgreement::settle_survivors(const Trouble& trouble, const std::vector<Survivor>& chosen) {
   if (trouble.is_there()) {
     leave(refusal_of(members_.rank(), trouble.status, trouble.text));
@@ -263,22 +264,27 @@ bool NetworkAgreement::settle_survivors(const Trouble& trouble, const std::vecto
   std::int64_t death_ns = -1;
   for (bool looks = true; !survivors_.is_complete(); looks = pause(waiting)) {
     if (survivors_.ending() != nullptr) return end_round();
+    MemberSet ready = {};
     MemberSet absent = {};
-    bool is_dead = false;
     for (const Survivor& one : chosen) {
-      if (survivors_.has_made(one.member)) continue;
       if (survivors_.decides_otherwise(one.member)) {
         leave(divided(members_.rank(), one.member));
         return end_round();
       }
-      if (looks && !members_.lives(one.member)) {
-        is_dead = true;
-      } else {
+      if (survivors_.has_made(one.member)) {
+        ready.add(one.member);
+      } else if (!looks || members_.lives(one.member)) {
         absent.add(one.member);
       }
     }
-    if (is_dead && death_ns < 0) death_ns = waiting.quiet_ns();
-    if (absent.empty() && (!is_dead || waiting.quiet_ns() - death_ns > most_ns)) break;
+    const bool is_any_dead = looks && ready.count() + absent.count() < static_cast<int>(chosen.size());
+    if (is_any_dead && death_ns < 0) death_ns = waiting.quiet_ns();
+    if (absent.empty() && !is_any_dead) break;
+    if (absent.empty() && waiting.quiet_ns() - death_ns > most_ns) {
+      const Judgement found = judge_ready(view, ready);
+      if (found.verdict == Judgement::Verdict::chooses) break;
+      if (waiting.is_over()) leave(found.failure);
+    }
     if (looks && waiting.is_over() && waiting.quiet_ns() > members_.timeout_ns() + most_ns && !absent.empty()) {
       leave(late_object(view, absent, members_.timeout_ns()));
     }

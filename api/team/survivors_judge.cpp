@@ -200,6 +200,13 @@ RoundFailure late_object(const RoundView& view, const MemberSet& absent, std::in
   return late(view, absent, timeout_ns, "; in the call but not moving it: ");
 }
 
+Judgement judge_ready(const RoundView& view, const MemberSet& ready) noexcept {
+  const MemberSet may_live = not_proved_dead(view);
+  const bool goes_on = view.offer(view.rank()).allows_minority != 0 || is_majority(ready, may_live);
+  if (!goes_on) return failing(too_few(ready, may_live));
+  return {.verdict = Judgement::Verdict::chooses, .members = ready};
+}
+
 RoundFailure divided(int rank, int other) noexcept {
   const int first = std::min(rank, other);
   const int second = std::max(rank, other);

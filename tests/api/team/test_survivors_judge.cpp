@@ -70,6 +70,24 @@ TEST(SurvivorsJudge, MostOfTheRanksWaitForNoProof) {
   expect_chooses(view, {1, 2, 3});
 }
 
+/// Ranks 0 and 1 have lost each other, and now 1 loses 2 as well, with which it was to make a team: 0 and 2 may have
+/// one.
+TEST(SurvivorsJudge, WhoIsLeftAloneByCutsHasNoTeam) {
+  View view(1);
+  view.reached = set_of({1});
+  view.dead = set_of({3});
+  const Judgement found = judge_ready(view, set_of({1}));
+  EXPECT_EQ(found.verdict, Judgement::Verdict::fails);
+  EXPECT_NE(std::string(found.failure.text).find("would be 1 of 3 ranks"), std::string::npos) << found.failure.text;
+  EXPECT_EQ(judge_ready(view, set_of({1, 2})).verdict, Judgement::Verdict::chooses) << "2 has made its object";
+
+  view.dead = set_of({0, 2, 3});
+  EXPECT_EQ(judge_ready(view, set_of({1})).verdict, Judgement::Verdict::chooses) << "nobody else lives";
+  view.dead = {};
+  view.offers[1].allows_minority = 1;
+  EXPECT_EQ(judge_ready(view, set_of({1})).verdict, Judgement::Verdict::chooses);
+}
+
 /// The ranks that are left out live, as this rank sees: no proof can come.
 TEST(SurvivorsJudge, TooFewAreToldSoAtOnce) {
   View view(2);
