@@ -109,7 +109,9 @@ def results():
 
 
 def sequence_name(row):
-    name, _, most = row["sequence"].partition("v-")
+    name, unequal, most = row["sequence"].partition("v-")
+    if not unequal and row["sequence"] not in SEQUENCES:
+        return f"the calls of {name}"
     return SEQUENCES.get(row["sequence"]) or f"{name}v, blocks below {most.replace('K', ' Ki') or ''}B"
 
 
@@ -124,8 +126,12 @@ def changing():
         line = [sequence_name({"sequence": sequence})]
         for count in ranks:
             for kind in ("first", "later"):
-                row = pick(rows, sequence=sequence, ranks=count, kind=kind)
-                line.append(f"{us(row['mpi_us'])}/{us(row['time_us'])}: {times(row['ratio'])}")
+                for row in rows:
+                    if (row["sequence"], row["ranks"], row["kind"]) == (sequence, count, kind):
+                        line.append(f"{us(row['mpi_us'])}/{us(row['time_us'])}: {times(row['ratio'])}")
+                        break
+                else:
+                    line.append("")  # the calls of a program, recorded with another number of ranks
         cells.append(line)
     head = ["us of a call: best MPI/torii: ratio"] + [f"{count} ranks, {kind}" for count in ranks
                                                       for kind in ("first", "later")]

@@ -2,6 +2,7 @@
 // Files of recorded calls: what they say, what is refused and with which words, and damaged ones.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
@@ -10,6 +11,7 @@
 #include "perf/sequences/sequence.hpp"
 #include "runtime/base/status.hpp"
 #include "tests/support/folder_test.hpp"
+#include "tests/support/places.hpp"
 
 namespace torii::perf {
 namespace {
@@ -61,6 +63,16 @@ TEST_F(RecordedSequence, SaysWhatItsLinesSay) {
 
 TEST_F(RecordedSequence, NamesItselfByItsFile) {
   EXPECT_EQ(recorded_sequence(write("solver.calls.txt", kGood), 4).name, "solver");
+}
+
+/// perf/programs --record has written them.
+TEST_F(RecordedSequence, ReadsTheCallsOfPrograms) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(tests::source_dir() + "/perf/recorded")) {
+    EXPECT_GT(recorded_sequence(entry.path().string(), 4).pass(0).calls.size(), 500U) << entry.path();
+    ++files;
+  }
+  EXPECT_GT(files, 5);
 }
 
 TEST_F(RecordedSequence, RefusesWithTheLineAndTheValue) {

@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 const std::string kVaried = (fs::path(source_dir()) / "perf" / "varied").string();
 const std::string kMerge = (fs::path(source_dir()) / "perf" / "merge_calls").string();
+const std::string kRecord = (fs::path(source_dir()) / "perf" / "programs").string();
 const std::string kCompare = (fs::path(source_dir()) / "perf" / "compare").string();
 
 class VariedTest : public FolderTest {
@@ -189,19 +190,16 @@ TEST_F(VariedTest, FilesThatDoNotFitTogetherAreRefused) {
 TEST_F(VariedTest, AProgramIsRecordedAndItsCallsAreMadeAgain) {
   const std::string program = bin_dir() + "/mpi_communicators";
   if (!has("openmpi") || !fs::exists(program)) GTEST_SKIP() << "Open MPI is not here";
-  const Outcome recorded = Process({"mpirun.openmpi", "--oversubscribe", "-n", "2", "-x",
-                                    "LD_PRELOAD=" + bin_dir() + "/torii_record_openmpi.so", "-x",
-                                    "TORII_RECORD=" + path("calls"), program, "3"},
-                                   {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"})
-                               .wait(60);
+  const Outcome recorded =
+      run({kRecord, "--bin", bin_dir(), "--record", path("."), "--only", "communicators", "--ranks", "2"});
   EXPECT_EQ(recorded.code, 0) << recorded.output;
-  const Outcome merged = run({kMerge, path("calls"), "--most", "300"});
-  ASSERT_EQ(merged.code, 0) << merged.output;
-  EXPECT_TRUE(holds(merged.output, "allreduce f64 sum - 1")) << merged.output;
-  const std::string file = write("recorded.txt", merged.output);
+  const std::string file = path("communicators.txt");
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_TRUE(holds(text.str(), "allreduce f64 sum - 1")) << text.str();
   const Outcome outcome = varied({"--ranks", "2", "--jobs", "1", "--recorded", file});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_TRUE(holds(outcome.output, "\nrecorded ")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "\ncommunicators ")) << outcome.output;
 }
 
 TEST_F(VariedTest, AnMpiNamedByItsFolderIsCompiledAndRun) {
