@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "collectives/building/plan_builder.hpp"
+#include "collectives/selection/modelled_bytes.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -104,6 +105,12 @@ struct Bid {
   Offer offer;
 };
 
+/// For what algorithms say of a call.
+OfferRequest as_modelled(OfferRequest asked) {
+  asked.bytes = modelled_bytes(asked.bytes);
+  return asked;
+}
+
 /// The least offer with a time, and the names and times of the others.
 Bid least_offer(const OfferRequest& asked, std::string& others, ByteInterval& holds) {
   Bid best;
@@ -115,8 +122,8 @@ Bid least_offer(const OfferRequest& asked, std::string& others, ByteInterval& ho
   };
   for (const Algorithm& algorithm : catalogue()) {
     if (algorithm.offer == nullptr) continue;
-    Bid bid = {&algorithm, algorithm.offer(asked)};
-    holds.narrow(asked.bytes, bid.offer.holds);
+    Bid bid = {&algorithm, algorithm.offer(as_modelled(asked))};
+    holds.narrow(asked.bytes, lengths_seen_in(bid.offer.holds));
     request.tuning = bid.offer.tuning;
     if (bid.offer.seconds == Offer{}.seconds || !refusal(algorithm, request).empty()) continue;
     if (bid.offer.seconds < best.offer.seconds) std::swap(best, bid);
@@ -135,8 +142,9 @@ Bid without_row(const std::string& name, const OfferRequest& asked, ByteInterval
     if (!is_wanted) continue;
     if (name.empty() || algorithm.offer == nullptr) return {&algorithm, {.tuning = request.tuning}};
     // A forced algorithm's offer may depend on the length though it leaves the choice to others.
-    holds = {asked.bytes, asked.bytes};
-    return {&algorithm, {.tuning = algorithm.offer(asked).tuning}};
+    const OfferRequest modelled = as_modelled(asked);
+    holds.narrow(asked.bytes, lengths_seen_in({modelled.bytes, modelled.bytes}));
+    return {&algorithm, {.tuning = algorithm.offer(modelled).tuning}};
   }
   throw Error(Status::unsupported,
               name.empty() ? none_serves(request)
@@ -182,9 +190,10 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
   if (is_personalised(request.collective)) tuning.segment_bytes = segment_for_all_peers(request);
   std::string why = chosen.offer.why;
   if (algorithm.complete != nullptr) {
-    const Offer completed = algorithm.complete(asked);
+    const OfferRequest modelled = as_modelled(asked);
+    const Offer completed = algorithm.complete(modelled);
     tuning = completed.tuning;
-    holds = {bytes, bytes};
+    holds.narrow(bytes, lengths_seen_in({modelled.bytes, modelled.bytes}));
     if (!completed.why.empty()) why = completed.why;
   } else if (tuning.radix == 0) {
     tuning.radix = Tuning{}.radix;

@@ -32,6 +32,7 @@ struct Selected {
 ///  2. the least offer of the catalogue, unless the first row of the table that fits names the same algorithm;
 ///  3. the first row of the table that fits and whose algorithm accepts the request;
 ///  4. the first algorithm of the catalogue that accepts it.
+/// Offers are for `bytes` rounded up (modelled_bytes.hpp).
 /// Offers leave calls to rows that name their kind of topology, if the row's algorithm does not say otherwise. On a
 /// tree of links only rows for trees serve broadcast and reduce: the others were measured on nodes. Rows for switches
 /// are made for puts that cost nothing: where one costs as much as `put_bytes` bytes (Capabilities), segments are at

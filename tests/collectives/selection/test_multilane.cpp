@@ -118,7 +118,7 @@ constexpr const char* kStreams =
 TEST(Multilane, TheModelChoosesLanes) {
   const TreeTopology tree = sites_tree({8, 8});
   PlanRequest request = request_on(tree, Collective::scatter, 0);
-  const std::size_t bytes = 16 * 100'000;
+  const std::size_t bytes = 16 * 98'304;
   const TuneTable table = TuneTable::parse(kStreams, "test");
   ASSERT_EQ(table.streams().size(), 1u);
   EXPECT_EQ(table.rows().size(), TuneTable::built_in().rows().size());
