@@ -16,6 +16,8 @@
 namespace torii::perf {
 namespace {
 
+namespace fs = std::filesystem;
+
 const std::string kGood =
     "torii-calls 1\n"
     "# of a program\n"
@@ -68,7 +70,7 @@ TEST_F(RecordedSequence, NamesItselfByItsFile) {
 /// perf/programs --record has written them.
 TEST_F(RecordedSequence, ReadsTheCallsOfPrograms) {
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(tests::source_dir() + "/perf/recorded")) {
+  for (const auto& entry : fs::directory_iterator(fs::path(tests::source_dir()) / "perf" / "recorded")) {
     EXPECT_GT(recorded_sequence(entry.path().string(), 4).pass(0).calls.size(), 500U) << entry.path();
     ++files;
   }
