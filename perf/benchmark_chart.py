@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Draws the chart of README.md from saved runs: torii beside the best MPI, the limit, and Gloo under PyTorch.
+# Draws the chart of README.md from saved runs: torii beside the best MPI in repeated calls and in calls that change, the
+# limit, and Gloo under PyTorch.
 import html
 import math
 import statistics
 
 import saved_runs
 
-WIDTH, HEIGHT = 1000, 448
+WIDTH, HEIGHT = 1330, 448
 PANEL_WIDTH, PANEL_TOP, PANEL_BOTTOM, PANEL_LEFT, PANEL_STEP = 262, 92, 350, 52, 330
 
 STYLE = """<style>
@@ -38,7 +39,9 @@ def text(x, y, words, style="", anchor="middle"):
 
 
 class Panel:
-    def __init__(self, number, title, least, most, marks):
+    """Ratios over lengths, or over `columns`: the names of kinds."""
+
+    def __init__(self, number, title, least, most, marks, columns=()):
         self.left = PANEL_LEFT + PANEL_STEP * number
         self.least, self.most = least, most
         self.parts = [text(self.left + PANEL_WIDTH / 2, PANEL_TOP - 14, title, "title")]
@@ -47,8 +50,14 @@ class Panel:
             self.parts.append(f'<line x1="{self.left}" x2="{self.left + PANEL_WIDTH}" y1="{y:.1f}" y2="{y:.1f}" '
                               f'class="{"one" if mark == 1 else "grid"}"/>')
             self.parts.append(text(self.left - 6, y + 4, f"{mark:g}x", anchor="end"))
-        for size, name in SIZES:
+        self.columns = len(columns)
+        for at, name in enumerate(columns):
+            self.parts.append(text(self.column(at), PANEL_BOTTOM + 18, name))
+        for size, name in () if columns else SIZES:
             self.parts.append(text(self.x(size), PANEL_BOTTOM + 18, name))
+
+    def column(self, at):
+        return self.left + PANEL_WIDTH * (at + 0.5) / self.columns
 
     def x(self, size):
         share = math.log(max(size, SIZE_LEAST) / SIZE_LEAST) / math.log(SIZE_MOST / SIZE_LEAST)
@@ -61,10 +70,13 @@ class Panel:
 
     def dots(self, points, style, shift, may_lose):
         for size, ratio in points:
-            x, y = self.x(size) + shift, self.y(ratio)
-            self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2" class="{style}" opacity="0.55"/>')
-            if may_lose and ratio < 1:
-                self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="lost"/>')
+            self.dot(self.x(size) + shift, ratio, style, may_lose)
+
+    def dot(self, x, ratio, style, may_lose):
+        y = self.y(ratio)
+        self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2" class="{style}" opacity="0.55"/>')
+        if may_lose and ratio < 1:
+            self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="lost"/>')
 
     def line(self, points, style):
         places = " ".join(f"{self.x(size):.1f},{self.y(ratio):.1f}" for size, ratio in sorted(points))
@@ -90,24 +102,43 @@ def compared(panel, rows, field, may_lose):
         panel.line(medians(points), style)
 
 
-def draw(compare, torch, results=saved_runs.RESULTS):
-    """The chart as text, from a run of perf/compare and one of perf/compare_torch."""
+def changing(panel, rows, kinds):
+    """A column for each number of ranks and kind of pass: its dots side by side, a line at their median."""
+    for at, (ranks, kind) in enumerate(kinds):
+        ratios = [row["ratio"] for row in rows if (row["ranks"], row["kind"]) == (ranks, kind)]
+        style = "a" if kind == "later" else "b"
+        for place, ratio in enumerate(ratios):
+            panel.dot(panel.column(at) + 2 * (place - len(ratios) / 2), ratio, style, True)
+        if ratios:
+            x, y = panel.column(at), panel.y(statistics.median(ratios))
+            panel.parts.append(f'<polyline points="{x - 25:.1f},{y:.1f} {x + 25:.1f},{y:.1f}" class="line {style}"/>')
+
+
+def draw(compare, torch, varied, results=saved_runs.RESULTS):
+    """The chart as text, from a run of perf/compare, one of perf/compare_torch and one of perf/varied --summary."""
     rows = saved_runs.comparisons(compare, results)
     host, commit = saved_runs.provenance(compare, results)
     torch_host, torch_commit = saved_runs.provenance(torch, results)
     lost = sum(row["ratio"] < 1 for row in rows)
-    mpi = Panel(0, "beside the best MPI", 0.5, 32, (0.5, 1, 2, 4, 8, 16, 32))
+    mpi = Panel(0, "repeated calls, beside the best MPI", 0.5, 32, (0.5, 1, 2, 4, 8, 16, 32))
     compared(mpi, rows, "ratio", True)
     mpi.key(0, "a", "any memory (malloc)")
     mpi.key(1, "b", "memory that peers map (allocated, adopted)")
     mpi.key(2, "lost", f"slower than MPI: {lost} of {len(rows)}")
-    limit = Panel(1, "beside the limit", 0.125, 8, (0.125, 0.25, 0.5, 1, 2, 4, 8))
+    kinds = [(ranks, kind) for ranks in (2, 4) for kind in ("first", "later")]
+    change = Panel(1, "calls that change, beside the best MPI", 0.125, 8, (0.125, 0.25, 0.5, 1, 2, 4, 8),
+                   [f"{ranks}, {kind}" for ranks, kind in kinds])
+    sequences = saved_runs.varied_rows(varied, results)
+    changing(change, [row for row in sequences if row["sequence"] != "same"], kinds)
+    change.key(0, "b", "by ranks; first: the first pass on new teams")
+    change.key(1, "a", "later: other passes of the sequence")
+    limit = Panel(2, "repeated calls, beside the limit", 0.125, 8, (0.125, 0.25, 0.5, 1, 2, 4, 8))
     reach = [{**row, "speed": 1 / row["over_limit"] if row["over_limit"] else None} for row in rows]
     compared(limit, reach, "speed", False)
-    limit.key(0, "a", "colours as on the left; the limit: hand-written")
+    limit.key(0, "a", "colours as on the far left; the limit: hand-written")
     more = "loops that move the same bytes, by turns"
     limit.parts.append(text(limit.left + 14, PANEL_BOTTOM + 51, more, "note", "start"))
-    gloo = Panel(2, "PyTorch all_reduce, beside Gloo", 1, 256, (1, 4, 16, 64, 256))
+    gloo = Panel(3, "PyTorch all_reduce, beside Gloo", 1, 256, (1, 4, 16, 64, 256))
     for style, ranks in (("a", 2), ("b", 4)):
         points = [(row["bytes"], row["ratio"]) for row in saved_runs.torch_rows(torch, results)
                   if row["ranks"] == ranks and row["operation"] == "all_reduce"]
@@ -120,9 +151,10 @@ def draw(compare, torch, results=saved_runs.RESULTS):
              text(PANEL_LEFT, 26, "How many times faster torii is", "title", "start"),
              text(PANEL_LEFT, 44, "Above 1x torii is faster. A dot is one comparison, a line the median of a size. "
                   "2, 4 and 8 ranks on 2 CPUs, all collectives over shared memory.", "note", "start")]
-    for panel in (mpi, limit, gloo):
+    for panel in (mpi, change, limit, gloo):
         parts += panel.parts
     parts.append(text(PANEL_LEFT, HEIGHT - 8, f"{host}; commit {commit[:7]} (MPI, limit: perf/compare), "
+                      f"{saved_runs.json_rows(varied, results)[0]['commit'][:7]} (calls that change: perf/varied), "
                       f"{torch_commit[:7]} (Gloo: perf/compare_torch)" + (
                           "" if torch_host == host else f" on {torch_host}"), "note", "start"))
     return "\n".join(parts + ["</svg>"]) + "\n"
