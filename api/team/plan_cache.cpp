@@ -228,6 +228,8 @@ std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, S
   staging_.reserve(bytes);
   Placement placement;
   placement.transport = &members_.transport();
+  placement.collective = request.collective;
+  placement.learnt = learnt_;
   for (const Member& member : members_.all()) {
     placement.context_ranks.push_back(member.context_rank);
     placement.staging_offsets.push_back(staging_.next_offset(member));

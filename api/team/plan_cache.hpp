@@ -68,6 +68,7 @@ class PlanCache {
   std::vector<std::unique_ptr<CallClass>> classes_;  ///< the one that find() found last at the end
   std::array<CallPlan*, kPlaces> recent_{};          ///< of plain calls
   std::vector<Plans> plans_;                         ///< by channel
+  const std::shared_ptr<LearntChoices> learnt_ = std::make_shared<LearntChoices>();  ///< by all plans
   InstallLog installs_;
 };
 

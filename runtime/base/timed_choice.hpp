@@ -4,41 +4,37 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace torii {
 
-/// A turn that is not timed costs a counter and a comparison. Starts with way 0.
+/// A turn that is not timed costs a counter and a few comparisons. Starts with way 0.
 class TimedChoice {
  public:
-  /// `handicap` is added to every cost of way 1: the cost for other ranks. The first `cold_turns` use way 0 and
-  /// are not timed: the kernel gives out memory on first touch, which costs thirty times what the turn does.
-  explicit TimedChoice(float handicap = 0, std::uint32_t cold_turns = kColdTurns) noexcept
-      : handicap_(handicap), cold_turns_(cold_turns) {}
+  /// `handicap` is added to every cost of way 1: the cost for other ranks.
+  explicit TimedChoice(float handicap = 0) noexcept : handicap_(handicap) {}
 
-  /// The way of the next turn, and whether to time it and call record() afterwards.
+  /// The way of a turn, and whether to time it and call record() afterwards.
   struct Turn {
-    int way;
-    bool timed;
-    bool cold = false;
+    int way = 0;
+    bool timed = false;
   };
-  Turn next() noexcept {
+  Turn next() noexcept { return at(turn_++); }
+  /// For callers that count turns themselves. In trials the way depends on the number alone, so choosers that count
+  /// alike try each way in the same turns.
+  Turn at(std::uint32_t turn) const noexcept {
     if (forced_) return {best_, false};
-    if (cold_turns_ > 0) {
-      --cold_turns_;
-      return {0, false, true};
-    }
-    const std::uint32_t turn = turn_++;
-    if (turn < 2 * kSamples) return {turn < kSamples ? 0 : 1, true};
-    if (turn % kOtherEvery == 0) return {1 - best_, true};
+    if (is_trial(turn)) return {std::popcount(turn) % 2, true};
     return {best_, turn % kBestEvery == 0};
   }
 
   void record(int way, float cost) noexcept {
     Samples& samples = samples_[static_cast<std::size_t>(way)];
     samples.cost[samples.count++ % kSamples] = cost;
-    if (samples_[0].count < kSamples || samples_[1].count < kSamples) return;
+    if (!is_known()) return;
     const float first = samples_[0].least();
     const float second = samples_[1].least() + handicap_;
     // A new way has to be clearly better, lest noise sends it to and fro.
@@ -47,6 +43,8 @@ class TimedChoice {
   }
 
   int best() const noexcept { return best_; }
+  /// Whether both ways have been timed.
+  bool is_known() const noexcept { return forced_ || (samples_[0].count != 0 && samples_[1].count != 0); }
   /// For tests: always this way, never timed.
   void force(int way) noexcept {
     best_ = way;
@@ -57,11 +55,21 @@ class TimedChoice {
   /// The least of so many samples counts, so that a rank that lost its CPU in one of them is not misled.
   static constexpr std::uint32_t kSamples = 3;
   static constexpr std::uint32_t kBestEvery = 32;
-  static constexpr std::uint32_t kOtherEvery = 512;
-  static constexpr std::uint32_t kColdTurns = 8;
+  static constexpr std::uint32_t kTrialEvery = 512;
+  /// The first trial has one turn of each way, and is soon corrected: its turns may be the first to touch their memory,
+  /// which the kernel then has to give out.
+  static constexpr std::uint32_t kSecondTrial = 8;
+  static constexpr std::uint32_t kThirdTrial = 64;
+
+  /// In each trial as many turns try one way as the other. Their order, by the parity of the number's bits, has no
+  /// short period, so calls that alternate try both ways each.
+  static constexpr bool is_trial(std::uint32_t turn) noexcept {
+    return turn % kTrialEvery < 2 || turn - kSecondTrial < 2 * kSamples || turn - kThirdTrial < 2 * kSamples;
+  }
 
   struct Samples {
-    std::array<float, kSamples> cost{};
+    static constexpr float kNone = std::numeric_limits<float>::infinity();
+    std::array<float, kSamples> cost = {kNone, kNone, kNone};
     std::uint32_t count = 0;
     float least() const noexcept { return *std::min_element(cost.begin(), cost.end()); }
   };
@@ -71,7 +79,29 @@ class TimedChoice {
   int best_ = 0;
   bool forced_ = false;
   float handicap_;
-  std::uint32_t cold_turns_;
+};
+
+/// One choice for each power of two of a number of bytes.
+template <class Choice, std::size_t kBytesLeast>
+class ChoicesBySize {
+ public:
+  explicit ChoicesBySize(const Choice& like = Choice()) noexcept { choices_.fill(like); }
+
+  /// Larger numbers than those of the last choice share it, as smaller ones than `kBytesLeast` do the first.
+  static std::size_t index(std::size_t bytes) noexcept {
+    return std::min(static_cast<std::size_t>(std::bit_width(bytes / kBytesLeast)), kSizes - 1);
+  }
+  Choice& of(std::size_t bytes) noexcept { return choices_[index(bytes)]; }
+  /// For tests: all of them.
+  template <class Way>
+  void force(Way way) noexcept {
+    for (Choice& choice : choices_) choice.force(way);
+  }
+
+  static constexpr std::size_t kSizes = 16;
+
+ private:
+  std::array<Choice, kSizes> choices_;
 };
 
 }  // namespace torii

@@ -122,14 +122,15 @@ void DataMover::run(const Step& step) noexcept {
     store_pieces(step, peers_bytes);
     return;
   }
-  const TimedChoice::Turn turn = step.stores->functions.next();
+  const std::size_t bytes = call_.memory_bytes(call_.shape->layout.segment_length_bytes(step.block, step.segment));
+  TimedChoice& choice = step.stores->functions.of(bytes);
+  const TimedChoice::Turn turn = touches_slots_first(step) ? TimedChoice::Turn{choice.best()} : choice.next();
   functions_reach_slots_ = turn.way == 1;
   const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
   store_pieces(step, peers_bytes);
-  const std::size_t bytes = call_.memory_bytes(call_.shape->layout.segment_length_bytes(step.block, step.segment));
   if (!turn.timed || bytes == 0) return;
   const auto time_ns = static_cast<double>(now_ns() - begun_ns);
-  step.stores->functions.record(turn.way, static_cast<float>(time_ns / static_cast<double>(bytes)));
+  choice.record(turn.way, static_cast<float>(time_ns / static_cast<double>(bytes)));
 }
 
 void DataMover::store_pieces(const Step& step, std::size_t peers_bytes) noexcept {
@@ -141,9 +142,10 @@ void DataMover::store_pieces(const Step& step, std::size_t peers_bytes) noexcept
     return;
   }
   const bool in_place = std::ranges::any_of(target_places_, [](const Operand& at) { return at.peers && !at.packed; });
-  StoreChoice& stores = step.stores->of(in_place);
-  const StoreChoice::Turn turn = stores.next();
-  if (turn.cold) Counters::add(call_.transport.counters().cold_messages);
+  StoreChoice& stores =
+      in_place ? step.stores->in_place.of(call_.shape->layout.total_bytes()) : step.stores->slots.of(peers_bytes);
+  if (!stores.is_known()) Counters::add(call_.transport.counters().cold_messages);
+  const StoreChoice::Turn turn = stores.next(touches_slots_first(step));
   if (turn.way == StoreChoice::Way::non_temporal) {
     for (Operand& place : target_places_) place.non_temporal = place.non_temporal || place.peers;
   }
@@ -156,6 +158,14 @@ void DataMover::store_pieces(const Step& step, std::size_t peers_bytes) noexcept
   if (call_.shape->non_temporal || turn.way == StoreChoice::Way::non_temporal) kernels::store_fence();
   if (turn.timed) stores.record(turn.way, times_copies_ ? copies_ns_ : now_ns() - begun_ns, peers_bytes);
   times_copies_ = false;
+}
+
+/// Whether a target is a slot in which no message has been.
+bool DataMover::touches_slots_first(const Step& step) const noexcept {
+  return std::ranges::any_of(step.flow->targets, [&](const StreamEnd& end) {
+    const Stream& stream = call_.plan->out[end.stream].stream;
+    return call_.number(stream, end, step) < call_.slots.count;
+  });
 }
 
 /// Finds the step's operands and targets. Returns the number of bytes that it stores into peers' arenas.

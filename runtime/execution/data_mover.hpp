@@ -50,6 +50,7 @@ class DataMover {
   const std::byte* sendable(const Step& step) const noexcept;
   Operand source_place(const StreamEnd& end, const Step& step) const noexcept;
   Operand target_place(const StreamEnd& end, const Step& step) noexcept;
+  bool touches_slots_first(const Step& step) const noexcept;
   std::size_t find_places(const Step& step) noexcept;
   bool is_stored_already(const InstalledOut& out, std::size_t bytes) noexcept;
   void store_pieces(const Step& step, std::size_t peers_bytes) noexcept;

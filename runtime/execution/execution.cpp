@@ -17,6 +17,7 @@ void BasicExecution<Host>::begin(InstalledPlan& plan, const CallShape& shape, co
   if (plan.plan.exchange.exists()) {
     pairwise_.begin();
   } else {
+    call_.count_turn();
     lanes_.begin();
   }
 }

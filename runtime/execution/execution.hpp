@@ -37,6 +37,7 @@ class BasicExecution {
   void begin_linear(InstalledPlan& plan, const CallShape& shape, const LinearProgram& program, std::uintptr_t input,
                     std::uintptr_t result, std::uint32_t salt) noexcept {
     call_.take_up(plan, shape, salt);
+    call_.count_turn();
     call_.buffers.input = input;
     call_.buffers.result = result;
     linear_.begin(plan, program);

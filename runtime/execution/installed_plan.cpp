@@ -273,6 +273,19 @@ class Installer {
   std::vector<int> leaders_;
 };
 
+void find_choices(InstalledPlan& installed, const Placement& placement) {
+  installed.learnt = placement.learnt == nullptr ? std::make_shared<LearntChoices>() : placement.learnt;
+  LearntChoices& learnt = *installed.learnt;
+  const bool receives = !installed.in.empty() || std::ranges::any_of(installed.exchange.peers, &ExchangePeer::takes);
+  if (installed.plan.exchange.exists()) installed.stores.push_back(&learnt.exchange_stores(receives));
+  for (const Lane& lane : installed.plan.lanes) {
+    for (const Flow& flow : lane.flows) installed.stores.push_back(&learnt.stores(flow, receives));
+  }
+  PrivateReads& reads = installed.private_reads;
+  reads.turns = &learnt.turns(placement.collective);
+  if (reads.are_offered) reads.choice = &learnt.private_reads(placement.collective, receives);
+}
+
 }  // namespace
 
 InstalledPlan install(Plan plan, std::size_t segment_bytes, Widening widening, const Placement& placement) {
@@ -284,11 +297,8 @@ InstalledPlan install(Plan plan, std::size_t segment_bytes, Widening widening, c
       placement.signals_only ? signals_shape(plan) : staging_shape(plan, segment_bytes, widening, several_nodes);
   installed.plan = std::move(plan);
   installed.widening = widening;
-  std::size_t flows = 0;
-  for (const Lane& lane : installed.plan.lanes) flows += lane.flows.size();
   Installer(installed, placement, nodes).run();
-  const bool receives = !installed.in.empty() || std::ranges::any_of(installed.exchange.peers, &ExchangePeer::takes);
-  installed.stores.resize(installed.plan.exchange.exists() ? 1 : flows, StoreChoices(receives));
+  find_choices(installed, placement);
   return installed;
 }
 

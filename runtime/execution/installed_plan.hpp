@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
@@ -14,15 +13,15 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/base/timed_choice.hpp"
 #include "runtime/execution/engine_balancer.hpp"
+#include "runtime/execution/learnt_choices.hpp"
 #include "runtime/execution/rings.hpp"
 #include "runtime/execution/staging.hpp"
-#include "runtime/execution/store_choice.hpp"
 #include "runtime/execution/transport.hpp"
 #include "runtime/execution/words.hpp"
 #include "runtime/plan/crediting.hpp"
 #include "runtime/plan/layout.hpp"
+#include "runtime/plan/operation.hpp"
 #include "runtime/plan/plan.hpp"
 
 namespace torii {
@@ -43,25 +42,11 @@ struct InstalledOut {
   std::uint64_t free_until = 0;  ///< the ring's: all messages below it may be sent
 };
 
-/// Whether a rank whose operand is in its private memory lets readers take it from there (way 1) or sends it through
-/// slots (way 0). All ranks count calls alike, so they try both ways in the same calls; then each rank uses the way
-/// that made its own calls shorter. One choice per power of two of the vector's bytes.
-struct PrivateReadChoice {
-  /// Below this a call is too short for a system call per reader.
-  static constexpr std::size_t kBytesMin = std::size_t{64} << 10;
-  /// The most that one read takes: a value that is then folded or forwarded should still be in the second-level cache.
-  static constexpr std::size_t kReadBytes = std::size_t{128} << 10;
-  std::array<TimedChoice, 16> by_size;
-  TimedChoice& of(std::size_t bytes) noexcept {
-    const auto size = static_cast<std::size_t>(std::bit_width(bytes / kBytesMin));
-    return by_size[std::min(size, by_size.size() - 1)];
-  }
-};
-
 /// Reads of operands in private memory.
 struct PrivateReads {
   bool are_offered = false;  ///< all readers of the operand only copy, and can read this rank's private memory
-  PrivateReadChoice choice;
+  PrivateReadChoice* choice = nullptr;  ///< if they are offered
+  CallTurns* turns = nullptr;           ///< of the plan's collective
   std::unique_ptr<std::byte[]> memory;  ///< PrivateReadChoice::kReadBytes for operands that this rank only forwards
 };
 
@@ -131,7 +116,8 @@ struct InstalledPlan {
   std::vector<OfferLine> offers_out;      ///< this rank tells these peers where its buffers are
   std::vector<OfferLine> offers_in;       ///< these peers tell this rank
   std::vector<EngineBalancer> balancers;  ///< of the out-streams whose engines balance their load
-  std::vector<StoreChoices> stores;       ///< per flow, the flows of all lanes one after the other
+  std::shared_ptr<LearntChoices> learnt;  ///< the team's
+  std::vector<StoreChoices*> stores;      ///< per flow, the flows of all lanes one after the other
   PrivateReads private_reads;
   std::uint64_t segments_done = 0;  ///< segments of all calls so far: the base of message numbers
   std::uint64_t last_begun = 0;     ///< segments_done when the last finished call began
@@ -147,6 +133,8 @@ struct Placement {
   std::vector<int> context_ranks;              ///< of the members, in team order
   std::vector<std::uint64_t> staging_offsets;  ///< where this plan's staging begins in each member's arena
   std::function<Plan(int)> plan_of;            ///< the plan of a member, by team rank
+  Collective collective = Collective::barrier;
+  std::shared_ptr<LearntChoices> learnt = {};  ///< empty: the plan learns for itself
   Nodes nodes = {};                            ///< of the members; empty: the transport is asked for each of them
   bool signals_only = false;                   ///< staging has the signals_shape()
 };

@@ -39,13 +39,14 @@ class PairwiseSchedule<Host>::SendOperation {
   bool move() const noexcept {
     if (turn_.out_way == Way::write_in_place) {
       schedule_.store_in_peer(reinterpret_cast<std::byte*>(turn_.peer_result + turn_.out_bytes), from(), bytes_,
-                              call_.plan->stores[0].in_place);
+                              call_.plan->stores[0]->in_place.of(block_.bytes), false);
     } else if (turn_.out_way == Way::through_slots && sendable() == nullptr) {
       std::byte* const to = peer_.out.ring.payload(call_.slots, message(), bytes_);
       if (peer_.remote) {
         kernels::copy(to, from(), bytes_, false);
       } else {
-        schedule_.store_in_peer(to, from(), bytes_, call_.plan->stores[0].slots);
+        schedule_.store_in_peer(to, from(), bytes_, call_.plan->stores[0]->slots.of(bytes_),
+                                message() < call_.slots.count);
       }
     }
     return true;

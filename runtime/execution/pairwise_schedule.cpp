@@ -57,14 +57,7 @@ void PairwiseSchedule<Host>::begin() noexcept {
   own_block_kept_ = false;
   free_of_ = 0;
   call_.find_sendable(exchange_operand_stays(call_.plan->plan.exchange), false);
-  if (call_.plan->private_reads.are_offered && !call_.buffers.input_reachable) {
-    std::size_t bytes = call_.shape->layout.total_bytes();
-    if (call_.buffers.blocks != nullptr) {
-      bytes = std::accumulate(call_.buffers.blocks->send_bytes.begin(), call_.buffers.blocks->send_bytes.end(),
-                              std::size_t{0});
-    }
-    call_.private_read.choose(call_.plan->private_reads.choice, bytes);
-  }
+  choose_private_read();
   for (std::size_t i = 0; i < exchange.peers.size(); ++i) {
     const ExchangePeer& peer = exchange.peers[i];
     turns_[i].sent = !peer.sends || block_to(peer.rank).bytes == 0;
@@ -72,6 +65,21 @@ void PairwiseSchedule<Host>::begin() noexcept {
     if (peer.remote) turns_[i].out_way = turns_[i].in_way = Way::through_slots;
     if (!peer.remote && !(turns_[i].sent && turns_[i].taken)) offer(peer);
   }
+}
+
+/// Members count turns whether or not they have an operand to read.
+template <class Host>
+void PairwiseSchedule<Host>::choose_private_read() noexcept {
+  const PrivateReads& reads = call_.plan->private_reads;
+  std::size_t bytes = call_.shape->layout.total_bytes();
+  if (call_.buffers.blocks == nullptr) {
+    call_.count_turn();
+  } else {
+    bytes = std::accumulate(call_.buffers.blocks->send_bytes.begin(), call_.buffers.blocks->send_bytes.end(),
+                            std::size_t{0});
+    call_.turn = reads.turns->next_unequal();
+  }
+  if (reads.are_offered && !call_.buffers.input_reachable) call_.private_read.choose(*reads.choice, bytes, call_.turn);
 }
 
 template <class Host>
@@ -206,13 +214,13 @@ void PairwiseSchedule<Host>::store_in_result(void* to, const void* from, std::si
 
 /// Through the caches or past them, whichever is quicker now.
 template <class Host>
-void PairwiseSchedule<Host>::store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes,
-                                           StoreChoice& stores) noexcept {
+void PairwiseSchedule<Host>::store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes, StoreChoice& stores,
+                                           bool is_first_touch) noexcept {
   if (bytes < StoreChoice::kBytesMin) {
     kernels::copy(to, from, bytes, false);
     return;
   }
-  store_and_time(stores, bytes, call_.transport.counters(),
+  store_and_time(stores, bytes, is_first_touch, call_.transport.counters(),
                  [&](bool non_temporal) { kernels::copy(to, from, bytes, non_temporal); });
 }
 

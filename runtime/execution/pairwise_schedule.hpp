@@ -51,12 +51,14 @@ class PairwiseSchedule {
   class SendOperation;
   class TakeOperation;
 
+  void choose_private_read() noexcept;
   void offer(const ExchangePeer& peer) noexcept;
   bool match(const ExchangePeer& peer, Turn& turn) noexcept;
   bool pass(Pool& pool, const std::vector<std::uint32_t>& order, std::size_t limit, bool sends) noexcept;
   void send(ExchangePeer& peer, Turn& turn, bool& moved) noexcept;
   void take(ExchangePeer& peer, Turn& turn, bool& moved) noexcept;
-  void store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes, StoreChoice& stores) noexcept;
+  void store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes, StoreChoice& stores,
+                     bool is_first_touch) noexcept;
   void store_in_result(void* to, const void* from, std::size_t bytes) const noexcept;
   void keep_own_block() noexcept;
   bool operands_are_free() noexcept;

@@ -16,20 +16,20 @@ struct PrivateRead {
 
   void forget() noexcept {
     readable = false;
-    turn_ = {0, false};
+    turn_ = {};
   }
-  /// `bytes`: of the vector, or what this rank sends.
-  void choose(PrivateReadChoice& choice, std::size_t bytes) noexcept {
+  /// `bytes`: of the vector, or what this rank sends. `number`: of the call, equal on all ranks (CallTurns).
+  void choose(PrivateReadChoice& choice, std::size_t bytes, std::uint32_t number) noexcept {
     bytes_ = bytes;
     if (bytes < PrivateReadChoice::kBytesMin) return;
-    turn_ = choice.of(bytes).next();
+    turn_ = choice.of(bytes).at(number);
     readable = turn_.way == 1;
     if (turn_.timed) begun_ns_ = now_ns();
   }
-  void end(PrivateReadChoice& choice) const noexcept {
+  void end(PrivateReadChoice* choice) const noexcept {
     if (!turn_.timed) return;
     const float time_ns = static_cast<float>(now_ns() - begun_ns_);
-    choice.of(bytes_).record(turn_.way, time_ns / static_cast<float>(bytes_));
+    choice->of(bytes_).record(turn_.way, time_ns / static_cast<float>(bytes_));
   }
 
  private:

@@ -20,10 +20,12 @@ namespace torii {
 inline constexpr std::size_t kSendableBytesMin = 16384;
 
 /// Stores a message of `bytes` through the caches or past them, whichever is faster now: `store(non-temporal)`.
+/// `is_first_touch`: as StoreChoice::next() has it.
 template <class Store>
-inline void store_and_time(StoreChoice& stores, std::size_t bytes, Counters& counters, Store&& store) noexcept {
-  const StoreChoice::Turn turn = stores.next();
-  if (turn.cold) Counters::add(counters.cold_messages);
+inline void store_and_time(StoreChoice& stores, std::size_t bytes, bool is_first_touch, Counters& counters,
+                           Store&& store) noexcept {
+  if (!stores.is_known()) Counters::add(counters.cold_messages);
+  const StoreChoice::Turn turn = stores.next(is_first_touch);
   const bool non_temporal = turn.way == StoreChoice::Way::non_temporal;
   const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
   store(non_temporal);
@@ -68,6 +70,7 @@ struct RunningCall {
   bool input_sendable = false;
   bool result_sendable = false;
   PrivateRead private_read;
+  std::uint32_t turn = 0;  ///< of private reads, for vectors of at least PrivateReadChoice::kBytesMin
   PutOwner puts;
   EnginePicker engines;
 
@@ -81,6 +84,12 @@ struct RunningCall {
     segments_base = installed.segments_done;
     slots = installed.slot_order();
     for (EngineBalancer& balancer : installed.balancers) balancer.resume();
+  }
+  /// For a call of flows. Every member does so in the same calls.
+  void count_turn() noexcept {
+    const std::size_t bytes = shape->layout.total_bytes();
+    if (bytes >= PrivateReadChoice::kBytesMin) [[unlikely]]
+      turn = plan->private_reads.turns->next(bytes);
   }
   /// A step may overwrite an operand in place while an engine has yet to read it for another step. A vector outside
   /// the arena never leaves from where it is: after a call that failed it may be gone while engines still read it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a flow stores into peers' memory through the caches or past them (non-temporal stores): the choice is made by
-// timing, for each message.
+// Whether messages are stored into peers' memory through the caches or past them (non-temporal stores): the choice is
+// made by timing, for each message.
 //
 // A store through the caches first has to take the line from the peer that read its last content. Where both run on one
 // cache that costs a few cycles a line, across caches 50 and more, and a virtual machine's CPUs move between the two in
@@ -15,7 +15,7 @@
 
 namespace torii {
 
-/// The choice for one flow and kind of target.
+/// The choice for messages of like size and work to one kind of target.
 class StoreChoice {
  public:
   enum class Way : std::uint8_t { cached = 0, non_temporal = 1 };
@@ -24,18 +24,22 @@ class StoreChoice {
   static constexpr std::size_t kBytesMin = 2048;
 
   /// `receives`: streams come in to this rank, too, in the same plan.
-  explicit StoreChoice(bool receives) noexcept : choice_(receives ? kExchangerLineNs : kSenderLineNs, kColdMessages) {}
+  explicit StoreChoice(bool receives = false) noexcept : choice_(receives ? kExchangerLineNs : kSenderLineNs) {}
 
   /// How to store the next message, and whether to time it and call record() afterwards.
   struct Turn {
     Way way;
     bool timed;
-    bool cold;
   };
-  Turn next() noexcept {
+  /// `is_first_touch`: no message has been in that slot before. The kernel then gives out memory, which takes thirty
+  /// times as long as the message, so its time says nothing.
+  Turn next(bool is_first_touch) noexcept {
+    if (is_first_touch) return {best(), false};
     const TimedChoice::Turn turn = choice_.next();
-    return {static_cast<Way>(turn.way), turn.timed, turn.cold};
+    return {static_cast<Way>(turn.way), turn.timed};
   }
+  /// Whether both ways have been timed.
+  bool is_known() const noexcept { return choice_.is_known(); }
 
   /// The time of a message of `bytes` that was stored this way; everything that the step did counts alike in both.
   void record(Way way, std::int64_t time_ns, std::size_t bytes) noexcept {
@@ -58,25 +62,21 @@ class StoreChoice {
   static constexpr float kSenderLineNs = 3.0F;
   static constexpr float kExchangerLineNs = 10.0F;
 
-  /// Messages that it takes to fill all of a stream's slots once, where it has many.
-  static constexpr std::uint32_t kColdMessages = 64;
-
   TimedChoice choice_;
 };
 
-/// One flow's choices. A slot is read soon and filled again, a result in a peer's memory is neither: what is
-/// quicker for one is up to three times slower for the other, and calls of one plan may do both.
+/// The choices of flows that do like work. A slot is read soon and filled again, a result in a peer's memory is
+/// neither: what is quicker for one is up to three times slower for the other, and calls of one plan may do both.
 struct StoreChoices {
-  explicit StoreChoices(bool receives) noexcept : slots(receives), in_place(receives) {}
+  explicit StoreChoices(bool receives) noexcept : slots(StoreChoice(receives)), in_place(StoreChoice(receives)) {}
 
-  StoreChoice slots;
-  StoreChoice in_place;
-  /// For a vector that functions of the caller access: 0 gives them hot memory, and kernels copy between it and the
-  /// slots; 1 gives them the slots. If the lines of a slot are far away, a function would wait for each of them; if
-  /// they are near, the copy is wasted.
-  TimedChoice functions;
+  ChoicesBySize<StoreChoice, StoreChoice::kBytesMin> slots;     ///< by the bytes that the step stores
+  ChoicesBySize<StoreChoice, StoreChoice::kBytesMin> in_place;  ///< by the bytes of the peer's vector, or its block
+  /// For a vector that functions of the caller access, by the bytes of the step: 0 gives them hot memory, and kernels
+  /// copy between it and the slots; 1 gives them the slots. If the lines of a slot are far away, a function would wait
+  /// for each of them; if they are near, the copy is wasted.
+  ChoicesBySize<TimedChoice, 64> functions;
 
-  StoreChoice& of(bool is_in_place) noexcept { return is_in_place ? in_place : slots; }
   void force(StoreChoice::Way way) noexcept {
     slots.force(way);
     in_place.force(way);

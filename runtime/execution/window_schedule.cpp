@@ -82,7 +82,7 @@ void WindowSchedule<Host>::begin() noexcept {
   call_.find_sendable(call_.plan->operand_in_place_stays, call_.plan->result_is_final);
   const bool has_readers = call_.plan->private_reads.are_offered && !call_.buffers.input_reachable;
   if (has_readers && call_.buffers.access == nullptr && call_.buffers.input_shifts == nullptr)
-    call_.private_read.choose(call_.plan->private_reads.choice, call_.shape->layout.total_bytes());
+    call_.private_read.choose(*call_.plan->private_reads.choice, call_.shape->layout.total_bytes(), call_.turn);
   offers_.begin();
   mover_.begin();
 }
@@ -121,7 +121,7 @@ Step WindowSchedule<Host>::step_at(const LaneState& lane, const Instance& instan
                                    std::int64_t segment) const noexcept {
   const Flow& flow = lane.lane->flows[instance.flow];
   const auto visit = static_cast<int>(instance.visit);
-  return {&flow, &call_.plan->stores[lane.first_flow + instance.flow], segment, visit, flow.walk.block(visit)};
+  return {&flow, call_.plan->stores[lane.first_flow + instance.flow], segment, visit, flow.walk.block(visit)};
 }
 
 /// The lowest segment below `below` whose next step can run in this lane.

@@ -69,9 +69,9 @@ class PlanRank {
     plan_ = install(run.plans[rank], run.tuning.segment_bytes, widening_of_run(run), placement);
     shape_ = call_shape(run);
     if (run.program) program_ = compile_linear(plan_, shape_.layout, shape_.unit_bytes, shape_.element_bytes);
-    for (TimedChoice& choice : plan_.private_reads.choice.by_size) choice.force(run.cross_memory ? 1 : 0);
+    if (plan_.private_reads.choice != nullptr) plan_.private_reads.choice->force(run.cross_memory ? 1 : 0);
     if (run.stores) {
-      for (StoreChoices& stores : plan_.stores) stores.force(*run.stores);
+      for (StoreChoices* stores : plan_.stores) stores->force(*run.stores);
     }
     bytes_ = run.count * size_of(run.type);
     place_buffers();
@@ -112,6 +112,7 @@ class PlanRank {
   int targets_most() const { return distant_.targets_most(); }
   std::string refusal() const { return execution_.refusal(); }
   std::uint64_t reads() const { return distant_.reads(); }
+  std::uint32_t turns() const { return plan_.private_reads.turns->next(bytes_); }
   std::uint64_t puts_from_vectors() const { return distant_.watched_puts(); }
   std::uint64_t delays() const { return faulty_.delays(); }
   std::uint64_t engine_bytes(int engine) const { return execution_.engine_bytes(engine); }
@@ -190,6 +191,7 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
   outcome.results.resize(ranks);
   outcome.status.assign(ranks, Status::internal);
   outcome.refusals.resize(ranks);
+  outcome.turns.resize(ranks);
   std::atomic<std::uint64_t> delays = 0;
   std::atomic<std::uint64_t> distant_puts = 0;
   std::atomic<std::uint64_t> reads = 0;
@@ -203,6 +205,7 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
         PlanRank own(run, bootstrap);
         outcome.status[rank] = own.run(fill, outcome.results[rank]);
         outcome.refusals[rank] = own.refusal();
+        outcome.turns[rank] = own.turns();
         delays += own.delays();
         own.leave();
         distant_puts += own.distant_puts();

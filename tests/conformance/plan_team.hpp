@@ -49,6 +49,7 @@ struct PlanOutcome {
   int targets_most = 0;            ///< of any rank: peers on other nodes to which payload was under way at once
   std::vector<std::uint64_t> engine_bytes;  ///< by engine: what it has carried for all ranks
   std::uint64_t reads = 0;                  ///< of all ranks, out of peers' private memory
+  std::vector<std::uint32_t> turns;         ///< by rank: how many calls it has counted (CallTurns)
   std::vector<std::string> refusals;        ///< by rank: what a peer has told it that cannot be
   std::uint64_t puts_from_vectors = 0;      ///< of all ranks, to other nodes, payload from input or result
   bool ok() const;

@@ -69,6 +69,32 @@ TEST(CrossMemory, OperandsThatAreFoldedAreNotRead) {
   EXPECT_EQ(outcome.reads, 0U);
 }
 
+/// Whether or not they have an operand to read, which all others can address here, and whatever schedule they run.
+TEST(CrossMemory, AllRanksCountCallsAlike) {
+  constexpr std::size_t kFloats = 48'000;
+  const auto turns = [](const char* algorithm, Collective collective, bool allocated, bool one_shot = false) {
+    PlanRequest request;
+    request.collective = collective;
+    request.topology = Topology::node(4);
+    request.tuning = {.segment_bytes = kFloats * sizeof(float), .slots = 4, .window = 2, .one_shot = one_shot};
+    PlanRun run = make_run(algorithm, request, kFloats);
+    run.calls = 5;
+    run.program = true;
+    run.cross_memory = true;
+    run.allocated = allocated;
+    const PlanOutcome outcome = run_plans(run, filler(run));
+    EXPECT_TRUE(outcome.ok());
+    return outcome.turns;
+  };
+  const std::vector<std::uint32_t> all = {5, 5, 5, 5};
+  for (const bool allocated : {false, true}) {
+    EXPECT_EQ(turns("node", Collective::broadcast, allocated), all);
+    EXPECT_EQ(turns("chain", Collective::broadcast, allocated), all);
+    EXPECT_EQ(turns("node", Collective::allreduce, allocated, true), all) << "a linear program";
+    EXPECT_EQ(turns("direct", Collective::alltoall, allocated), all);
+  }
+}
+
 /// Enough calls for both ways to be tried, in place and not.
 void gather_often(torii_team* team, std::size_t count) {
   const int rank = torii_team_rank(team);

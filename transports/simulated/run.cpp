@@ -13,6 +13,7 @@
 
 #include "runtime/base/index.hpp"
 #include "runtime/base/status.hpp"
+#include "runtime/execution/learnt_choices.hpp"
 #include "runtime/execution/words.hpp"
 #include "transports/simulated/large_pages.hpp"
 #include "transports/simulated/parts.hpp"
@@ -123,6 +124,7 @@ struct Part {
   Part(const Part& first, int number) : network(first.network, number) {}
 
   Network network;
+  std::shared_ptr<LearntChoices> learnt = std::make_shared<LearntChoices>();  ///< of the part's ranks
   std::vector<int> woken;
   int left = 0;     ///< ranks that are not done
   Time end = 0;     ///< when the last one that is was done
@@ -221,6 +223,7 @@ class Run {
     for (int rank = 0; rank < ranks(); ++rank) {
       Member& member = *members_[index(rank)];
       placement.transport = &member.transport;
+      placement.learnt = part_of(rank).learnt;
       member.plan = install(narrowed(call_, rank), shape_.layout.segment_bytes(), call_.widening, placement);
       add_ways(rank, member.plan);
     }

@@ -343,7 +343,7 @@ TEST(Engines, BetweenTwoNodesAllServe) {
 StoreChoice::Way way_where_9_ns_are_saved(StoreChoice choice) {
   constexpr std::size_t kBytes = 64 * 512;
   for (int message = 0; message < 1000; ++message) {
-    const StoreChoice::Turn turn = choice.next();
+    const StoreChoice::Turn turn = choice.next(false);
     const int line_ns = turn.way == StoreChoice::Way::cached ? 11 : 2;
     if (turn.timed) choice.record(turn.way, line_ns * 512, kBytes);
   }
@@ -356,12 +356,28 @@ TEST(Stores, ARankThatOnlySendsIsChargedLessForItsReaders) {
     Network network(rank, 4, 4, 1, false);
     const Placement placement = place(network, algorithm, collective, topology);
     const InstalledPlan installed = install(placement.plan_of(rank), 4096, Widening::none, placement);
-    return way_where_9_ns_are_saved(installed.stores.at(0).slots);
+    return way_where_9_ns_are_saved(installed.stores.at(0)->slots.of(4096));
   };
   EXPECT_EQ(way("chain", Collective::broadcast, 0), StoreChoice::Way::non_temporal) << "the root only sends";
   EXPECT_EQ(way("chain", Collective::broadcast, 1), StoreChoice::Way::cached) << "it also receives";
   EXPECT_EQ(way("direct", Collective::alltoall, 0), StoreChoice::Way::cached) << "it takes what it sends";
   EXPECT_EQ(way("direct", Collective::scatter, 0), StoreChoice::Way::non_temporal) << "the root takes nothing";
+}
+
+TEST(Stores, PlansOfATeamLearnTogetherWhatIsAlike) {
+  const Topology topology = Topology::node(4);
+  const auto learnt = std::make_shared<LearntChoices>();
+  const auto choices = [&](std::string_view algorithm, Collective collective, int rank) {
+    Network network(rank, 4, 4, 1, false);
+    Placement placement = place(network, algorithm, collective, topology);
+    placement.learnt = learnt;
+    return install(placement.plan_of(rank), 4096, Widening::none, placement).stores.at(0);
+  };
+  StoreChoices* const forwards = choices("chain", Collective::broadcast, 1);
+  EXPECT_EQ(choices("chain", Collective::broadcast, 2), forwards) << "it forwards, too";
+  EXPECT_NE(choices("chain", Collective::broadcast, 0), forwards) << "the root sends what it has";
+  EXPECT_NE(choices("chain", Collective::reduce, 1), forwards) << "a reduce folds";
+  EXPECT_NE(choices("direct", Collective::alltoall, 1), choices("direct", Collective::scatter, 0)) << "one receives";
 }
 
 TEST(Engines, CreditsOfExchangesUseTheFirstOnly) {
