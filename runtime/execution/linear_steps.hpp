@@ -77,13 +77,10 @@ inline void move(LinearState& at, const RunningCall& call, const LinearStep& ste
     if (step.sources[i].own) at.sources[i] = own;
   }
   std::uint32_t count = 0;
-  bool is_first_touch = false;
   if (step.keep) at.targets[count++] = reinterpret_cast<void*>(call.buffers.result + step.offset_bytes);
   for (const LinearTarget& target : step.targets) {
     if (!target.stores) continue;
-    const std::uint64_t message = base * target.messages + target.position;
-    at.targets[count++] = target.payload + target.ring.offset(call.slots, message);
-    is_first_touch = is_first_touch || message < call.slots.count;
+    at.targets[count++] = target.payload + target.ring.offset(call.slots, base * target.messages + target.position);
   }
   if (count == 0) return;
   if (!step.may_stream) {
@@ -91,6 +88,9 @@ inline void move(LinearState& at, const RunningCall& call, const LinearStep& ste
     return;
   }
   const std::size_t bytes = step.length_bytes * (count - (step.keep ? 1 : 0));
+  const bool is_first_touch = std::ranges::any_of(step.targets, [&](const LinearTarget& target) {
+    return base * target.messages + target.position < call.slots.count;
+  });
   store_and_time(call.plan->stores[step.flow]->slots.of(bytes), bytes, is_first_touch, call.transport.counters(),
                  [&](bool non_temporal) { store(at, call, step, count, non_temporal); });
 }
