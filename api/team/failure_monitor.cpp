@@ -81,7 +81,7 @@ bool FailureMonitor::finds_failure(const Waiting& waiting, Request& request) noe
       return waiting.is_over() && claim_timeout_of_pair(request);
     }
     if (finds_refused_call(calls_.sequence()) || finds_dead_member(waiting, request, now)) return true;
-    if (finds_other_call(request) || finds_other_plan(waiting, request)) return true;
+    if (finds_other_call(request) || finds_other_length() || finds_other_plan(waiting, request)) return true;
     if (finds_departed_member(waiting, request, now)) return true;
     return waiting.quiet_ns() > request.timeout_ns(members_.timeout_ns()) && claim_timeout(waiting, request);
   } catch (const std::exception&) {
@@ -201,12 +201,13 @@ void FailureMonitor::claim_transport(const Execution& execution, const Request& 
     if (member >= 0 && status == Status::peer_lost) {
       text = members_.text(member) + " died";
     } else if (member >= 0 && status == Status::mismatch) {
-      text = members_.text(member) + " and rank " + std::to_string(members_.rank()) +
-             " give unequal lengths for a block between them";
+      text = fault_text(execution.length_fault());
     } else if (member >= 0) {
       text += " towards " + members_.text(member);
     }
-    text += " during " + call_text(request.arguments) + ", noticed by rank " + std::to_string(members_.rank()) + " " +
+    const bool is_earlier = status == Status::mismatch && execution.length_fault().is_earlier;
+    text += is_earlier ? " during a call before this " : " during ";
+    text += call_text(request.arguments) + ", noticed by rank " + std::to_string(members_.rank()) + " " +
             phase_text(request);
     const std::string refusal = is_unreadable ? kUnreadable : execution.refusal();
     const std::string reason = refusal.empty() ? members_.transport().failure_text() : refusal;

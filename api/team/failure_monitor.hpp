@@ -39,6 +39,8 @@ class FailureMonitor {
   bool finds_refused_call(std::uint64_t own_sequence);
   bool claim_refused(int member, const RefusedCall& refused);
   bool finds_other_call(const Request& request);
+  bool finds_other_length();
+  std::string fault_text(const LengthFault& fault) const;
   bool differs(int member, const Request& request, std::uint64_t sequence);
   bool finds_departed_member(const Waiting& waiting, Request& request, std::int64_t now);
   bool finds_awaited_member_gone(const Waiting& waiting, Request& request, std::int64_t now);

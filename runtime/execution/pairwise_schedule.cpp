@@ -20,8 +20,11 @@ namespace {
 /// Transfers from which a rank takes at once: more would only add signals to poll.
 constexpr std::size_t kTakesAtOnce = 32;
 
+}  // namespace
+
 /// The offer of a rank to a peer: the place and length of its block for the peer, and of the peer's block for it.
-struct ExchangeOffer {
+template <class Host>
+struct PairwiseSchedule<Host>::ExchangeOffer {
   std::uint64_t reach;  ///< of the block to be sent; then its offset in the arena, or if kReadable its address
   std::int64_t input;
   std::uint64_t result_in_place;
@@ -29,9 +32,6 @@ struct ExchangeOffer {
   std::uint64_t send_bytes;
   std::uint64_t take_bytes;
 };
-static_assert(sizeof(ExchangeOffer) <= kInlineBytes, "an offer fits into its signal's line");
-
-}  // namespace
 
 template <class Host>
 std::uint64_t PairwiseSchedule<Host>::reach_of_input() const noexcept {
@@ -43,6 +43,7 @@ std::uint64_t PairwiseSchedule<Host>::reach_of_input() const noexcept {
 template <class Host>
 std::uint32_t PairwiseSchedule<Host>::pair_signature(std::size_t bytes) const noexcept {
   if (call_.buffers.blocks == nullptr) return call_.signature;
+  if (bytes <= kAtOnceBytes) return with_length(call_.signature, bytes);
   const auto mixed = static_cast<std::uint32_t>((bytes * 0x9e3779b97f4a7c15ULL) >> 32);
   return (call_.signature ^ mixed) | 1U;
 }
@@ -60,10 +61,17 @@ void PairwiseSchedule<Host>::begin() noexcept {
   choose_private_read();
   for (std::size_t i = 0; i < exchange.peers.size(); ++i) {
     const ExchangePeer& peer = exchange.peers[i];
-    turns_[i].sent = !peer.sends || block_to(peer.rank).bytes == 0;
-    turns_[i].taken = !peer.takes || block_from(peer.rank).bytes == 0;
-    if (peer.remote) turns_[i].out_way = turns_[i].in_way = Way::through_slots;
-    if (!peer.remote && !(turns_[i].sent && turns_[i].taken)) offer(peer);
+    Turn& turn = turns_[i];
+    const Block to = block_to(peer.rank);
+    const Block from = block_from(peer.rank);
+    turn.sent = !peer.sends || to.bytes == 0;
+    turn.taken = !peer.takes || from.bytes == 0;
+    if (peer.remote || is_short(to)) turn.out_way = Way::through_slots;
+    if (peer.remote || is_short(from)) turn.in_way = Way::through_slots;
+    const bool sends_by_offer = !turn.sent && turn.out_way == Way::unknown;
+    const bool takes_by_offer = !turn.taken && turn.in_way == Way::unknown;
+    turn.makes_offer = sends_by_offer || takes_by_offer;
+    if (turn.makes_offer) offer(peer);
   }
 }
 
@@ -75,8 +83,9 @@ void PairwiseSchedule<Host>::choose_private_read() noexcept {
   if (call_.buffers.blocks == nullptr) {
     call_.count_turn();
   } else {
+    const auto add_long = [](std::size_t sum, std::size_t one) { return one <= kAtOnceBytes ? sum : sum + one; };
     bytes = std::accumulate(call_.buffers.blocks->send_bytes.begin(), call_.buffers.blocks->send_bytes.end(),
-                            std::size_t{0});
+                            std::size_t{0}, add_long);
     call_.turn = reads.turns->next_unequal();
   }
   if (reads.are_offered && !call_.buffers.input_reachable) call_.private_read.choose(*reads.choice, bytes, call_.turn);
@@ -84,6 +93,7 @@ void PairwiseSchedule<Host>::choose_private_read() noexcept {
 
 template <class Host>
 void PairwiseSchedule<Host>::offer(const ExchangePeer& peer) noexcept {
+  static_assert(sizeof(ExchangeOffer) <= kInlineBytes, "an offer fits into its signal's line");
   const Block to = block_to(peer.rank);
   const Block from = block_from(peer.rank);
   const std::int64_t input =
@@ -103,27 +113,37 @@ void PairwiseSchedule<Host>::offer(const ExchangePeer& peer) noexcept {
   call_.note(call_.transport.put(put), put.peer);
 }
 
+/// Whether the peer offers blocks of this rank's lengths. If not, the call has failed.
+template <class Host>
+bool PairwiseSchedule<Host>::fits(const ExchangePeer& peer, const ExchangeOffer& offer) noexcept {
+  const std::size_t own_send = !peer.sends ? 0 : block_to(peer.rank).bytes;
+  const std::size_t own_take = !peer.takes ? 0 : block_from(peer.rank).bytes;
+  const bool is_other_send = offer.send_bytes != own_take;
+  if (!is_other_send && offer.take_bytes == own_send) return true;
+  length_fault_ = {peer.context_rank, is_other_send, false, is_other_send ? offer.send_bytes : offer.take_bytes,
+                   is_other_send ? own_take : own_send};
+  call_.note(Status::mismatch, peer.context_rank);
+  return false;
+}
+
+/// Reads the peer's buffer offer, and chooses the ways of the pair's long blocks. False if the offer has not come.
 template <class Host>
 bool PairwiseSchedule<Host>::match(const ExchangePeer& peer, Turn& turn) noexcept {
-  if (turn.out_way != Way::unknown) return true;
   const std::byte* line = peer.own_lines + line_of_offer(peer.offers_made) * kLineBytes;
   if (load_word(line) != signal_word(call_.signature, peer.offers_made)) return false;
   ExchangeOffer offer;
   std::memcpy(&offer, line + sizeof(std::uint64_t), sizeof(offer));
+  if (!fits(peer, offer)) return false;
   const std::size_t own_send = !peer.sends ? 0 : block_to(peer.rank).bytes;
   const std::size_t own_take = !peer.takes ? 0 : block_from(peer.rank).bytes;
-  if (offer.send_bytes != own_take || offer.take_bytes != own_send) {
-    call_.note(Status::mismatch, peer.context_rank);
-    return false;
-  }
   const bool reads = offer.reach == kInArena;
   if (reads && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(offer.input), own_take)) return false;
   const bool stores = offer.result_in_place != 0;
   if (stores && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(offer.result), own_send)) return false;
   const auto base = reinterpret_cast<std::uintptr_t>(call_.transport.mapped(peer.context_rank, 0));
   const PairwiseExchange& exchange = call_.plan->plan.exchange;
-  turn.out_way = way_of(exchange, reach_of_input(), offer.result_in_place != 0);
-  turn.in_way = way_of(exchange, offer.reach, call_.buffers.result_reachable);
+  if (turn.out_way == Way::unknown) turn.out_way = way_of(exchange, reach_of_input(), offer.result_in_place != 0);
+  if (turn.in_way == Way::unknown) turn.in_way = way_of(exchange, offer.reach, call_.buffers.result_reachable);
   turn.peer_input = (offer.reach == kReadable ? 0 : base) + static_cast<std::uintptr_t>(offer.input);
   turn.peer_result = base + static_cast<std::uintptr_t>(offer.result);
   return true;
@@ -133,6 +153,7 @@ template <class Host>
 Progress PairwiseSchedule<Host>::advance() noexcept {
   const InstalledExchange& exchange = call_.plan->exchange;
   const auto limit = static_cast<std::size_t>(std::max(call_.plan->plan.exchange.in_flight, 1));
+  if (call_.status != Status::ok) return Progress::idle;
   bool moved = false;
   for (bool again = true; again;) {
     again = pass(sends_, exchange.sends_in, limit, true);
@@ -150,7 +171,7 @@ Progress PairwiseSchedule<Host>::advance() noexcept {
   InstalledExchange& done = call_.plan->exchange;
   if (!call_.finish()) return Progress::idle;
   for (std::size_t i = 0; i < turns_.size(); ++i) {
-    if (turns_[i].out_way != Way::unknown) ++done.peers[i].offers_made;
+    if (turns_[i].makes_offer) ++done.peers[i].offers_made;
   }
   return Progress::done;
 }
@@ -186,7 +207,7 @@ bool PairwiseSchedule<Host>::pass(Pool& pool, const std::vector<std::uint32_t>& 
 
 template <class Host>
 void PairwiseSchedule<Host>::send(ExchangePeer& peer, Turn& turn, bool& moved) noexcept {
-  if (!match(peer, turn)) return;
+  if (turn.out_way == Way::unknown && !match(peer, turn)) return;
   const Block block = block_to(peer.rank);
   if (turn.out_bytes < block.bytes) {
     const SendOperation operation(*this, peer, turn, block);
@@ -226,7 +247,7 @@ void PairwiseSchedule<Host>::store_in_peer(std::byte* to, const std::byte* from,
 
 template <class Host>
 void PairwiseSchedule<Host>::take(ExchangePeer& peer, Turn& turn, bool& moved) noexcept {
-  if (!match(peer, turn)) return;
+  if (turn.in_way == Way::unknown && !match(peer, turn)) return;
   const Block block = block_from(peer.rank);
   const TakeOperation operation(*this, peer, turn, block);
   if (!try_run(host_, operation) || call_.status != Status::ok) return;
@@ -289,6 +310,58 @@ bool PairwiseSchedule<Host>::awaits(int peer) const noexcept {
   if (std::ranges::any_of(sends_.active, is_peer) || std::ranges::any_of(takes_.active, is_peer)) return true;
   return sends_.active.empty() && takes_.active.empty() && free_of_ < peers.size() &&
          peers[free_of_].context_rank == peer;
+}
+
+/// What contradicts this rank's lengths in the peer's words for a pair of ranks of one node. A word of the awaited
+/// number with another signature is of another length or call; none can come any more from a peer that has ended the
+/// call.
+template <class Host>
+LengthFault PairwiseSchedule<Host>::other_length(const ExchangePeer& peer, const Turn& turn,
+                                                 const LengthEvidence& evidence) const noexcept {
+  // First: all that the peer stored before it ended the call is then visible.
+  const bool has_ended = evidence.has_ended(peer.context_rank);
+  const bool has_offer = load_word(peer.own_lines + line_of_offer(peer.offers_made) * kLineBytes) ==
+                         signal_word(call_.signature, peer.offers_made);
+  if (!turn.taken && turn.in_bytes == 0) {
+    const std::size_t own_bytes = block_from(peer.rank).bytes;
+    const ReceiveRing& ring = peer.in.ring;
+    const std::uint64_t word = load_word(ring.place().slots + ring.offset(call_.slots, peer.taken));
+    const auto length_in = [&](std::uint32_t signature) {
+      const std::size_t bytes = length_in_signal(word, signature, peer.taken);
+      return bytes <= kAtOnceBytes ? bytes : 0;
+    };
+    const std::size_t bytes = length_in(call_.signature);
+    if (bytes != 0 && bytes != own_bytes) return {peer.context_rank, true, false, bytes, own_bytes};
+    for (const std::uint32_t signature : evidence.earlier) {
+      if (length_in(signature) != 0) return {peer.context_rank, true, true, length_in(signature), 0};
+    }
+    const bool has_come =
+        turn.in_way == Way::unknown
+            ? has_offer
+            : turn.in_way != Way::through_slots || ring.arrived(call_.slots, pair_signature(own_bytes), peer.taken);
+    if (has_ended && !has_come) return {peer.context_rank, true, false, 0, own_bytes};
+  }
+  if (has_ended && !turn.sent && turn.out_way == Way::unknown && !has_offer) {
+    return {peer.context_rank, false, false, 0, block_to(peer.rank).bytes};
+  }
+  return {};
+}
+
+template <class Host>
+bool PairwiseSchedule<Host>::finds_other_length(const LengthEvidence& evidence) noexcept {
+  const auto& peers = call_.plan->exchange.peers;
+  for (std::size_t i = 0; i < peers.size() && call_.status == Status::ok; ++i) {
+    Turn& turn = turns_[i];
+    if (peers[i].remote || (turn.sent && turn.taken)) continue;
+    const LengthFault found = other_length(peers[i], turn, evidence);
+    if (found.peer >= 0) {
+      length_fault_ = found;
+      call_.note(Status::mismatch, found.peer);
+    } else if (!turn.makes_offer) {
+      (void)match(peers[i], turn);  // a peer that makes an offer has another length for one of the two blocks
+    }
+  }
+  return call_.status != Status::ok;
 }
 
 template class PairwiseSchedule<RealHost>;

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "runtime/execution/buffer_offers.hpp"
@@ -13,6 +15,21 @@
 #include "runtime/plan/transfer_rules.hpp"
 
 namespace torii {
+
+/// Two ranks that give unequal lengths for the block between them.
+struct LengthFault {
+  int peer = -1;            ///< rank in the context; -1: there is none
+  bool comes_in = false;    ///< the block is for this rank, not for the peer
+  bool is_earlier = false;  ///< it belongs to an earlier call
+  std::size_t peer_bytes = 0;
+  std::size_t own_bytes = 0;
+};
+
+/// What a rank knows of its earlier calls and of its peers when it looks for such a block.
+struct LengthEvidence {
+  std::span<const std::uint32_t> earlier;     ///< salted signatures of earlier calls of this rank
+  const std::function<bool(int)>& has_ended;  ///< whether the peer, a rank in the context, has ended this call
+};
 
 template <class Host>
 class PairwiseSchedule {
@@ -23,6 +40,11 @@ class PairwiseSchedule {
   Progress advance() noexcept;
   Stall stall() const noexcept;
   bool awaits(int peer) const noexcept;
+  /// A slow check: true, with status `mismatch`, if a block for which the call waits is known to have another length at
+  /// its other end.
+  bool finds_other_length(const LengthEvidence& evidence) noexcept;
+  /// With status `mismatch`.
+  const LengthFault& length_fault() const noexcept { return length_fault_; }
   /// The most transfers that have been in flight at once. From any thread.
   int transfers_in_flight_most() const noexcept { return transfers_in_flight_most_.load(std::memory_order_relaxed); }
 
@@ -32,7 +54,8 @@ class PairwiseSchedule {
   struct Turn {
     Way out_way = Way::unknown;
     Way in_way = Way::unknown;
-    bool sent = false;  ///< the transfer has left the pool
+    bool makes_offer = false;  ///< a block of the pair that is not empty needs a buffer offer
+    bool sent = false;         ///< the transfer has left the pool
     bool taken = false;
     std::size_t out_bytes = 0;  ///< sent so far
     std::size_t in_bytes = 0;
@@ -48,12 +71,15 @@ class PairwiseSchedule {
     std::size_t bytes = 0;
     std::int64_t offset = 0;
   };
+  struct ExchangeOffer;
   class SendOperation;
   class TakeOperation;
 
   void choose_private_read() noexcept;
   void offer(const ExchangePeer& peer) noexcept;
   bool match(const ExchangePeer& peer, Turn& turn) noexcept;
+  bool fits(const ExchangePeer& peer, const ExchangeOffer& offer) noexcept;
+  LengthFault other_length(const ExchangePeer& peer, const Turn& turn, const LengthEvidence& evidence) const noexcept;
   bool pass(Pool& pool, const std::vector<std::uint32_t>& order, std::size_t limit, bool sends) noexcept;
   void send(ExchangePeer& peer, Turn& turn, bool& moved) noexcept;
   void take(ExchangePeer& peer, Turn& turn, bool& moved) noexcept;
@@ -64,6 +90,10 @@ class PairwiseSchedule {
   bool operands_are_free() noexcept;
   std::uint64_t reach_of_input() const noexcept;
   std::uint32_t pair_signature(std::size_t bytes) const noexcept;
+  /// Goes through slots without a buffer offer.
+  bool is_short(const Block& block) const noexcept {
+    return call_.buffers.blocks != nullptr && block.bytes <= kAtOnceBytes;
+  }
   std::uint64_t messages_of(std::size_t bytes) const noexcept {
     return (bytes + call_.shape->layout.segment_bytes() - 1) / call_.shape->layout.segment_bytes();
   }
@@ -94,6 +124,7 @@ class PairwiseSchedule {
   bool own_block_kept_ = false;
   std::size_t free_of_ = 0;  ///< so many of the first peers are known to have read the blocks that they read in place
   std::atomic<int> transfers_in_flight_most_ = 0;
+  LengthFault length_fault_;
 };
 
 extern template class PairwiseSchedule<RealHost>;

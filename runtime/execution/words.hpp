@@ -67,6 +67,18 @@ constexpr std::uint64_t signal_word(std::uint32_t signature, std::uint64_t numbe
   return (static_cast<std::uint64_t>(signature) << 32) + number;
 }
 
+/// The signature of messages of a block of `bytes` bytes, fewer than 65536. A reader that knows the call's signature
+/// can tell the length. The lower half stays as it is: salts of like calls differ there.
+constexpr std::uint32_t with_length(std::uint32_t signature, std::size_t bytes) noexcept {
+  return signature ^ static_cast<std::uint32_t>(bytes << 16);
+}
+/// The length in the signal of message `number` of the call with that signature; 0 if the signal is another one.
+constexpr std::size_t length_in_signal(std::uint64_t word, std::uint32_t signature, std::uint64_t number) noexcept {
+  if (static_cast<std::uint32_t>(word) != static_cast<std::uint32_t>(number)) return 0;
+  const std::uint64_t difference = (word - number) >> 32 ^ signature;
+  return difference % 65536 == 0 ? static_cast<std::size_t>(difference / 65536) : 0;
+}
+
 constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
 }

@@ -31,6 +31,11 @@ constexpr bool is_read(TransferWay way) noexcept {
   return way == TransferWay::read_in_place || way == TransferWay::read_privately;
 }
 
+/// A block of a call with unequal blocks is short up to this length. Short blocks go through slots at once: both ends
+/// know the length, so they choose alike without buffer offers.
+inline constexpr std::size_t kAtOnceBytes = 4096;
+static_assert(kAtOnceBytes < 65536, "the signature of its messages tells the length");
+
 /// The lines between two ranks for the offers of one of them.
 inline constexpr std::uint64_t kOfferLines = 2;
 /// The line of a rank's offer, by the number of offers that it has made before. A rank makes an offer when it has

@@ -47,6 +47,18 @@ CallShape shape_of(const PlanCase& what, const Call& call) {
   return shape;
 }
 
+/// The blocks of the shape, as a caller gives them whose blocks may be unequal.
+ExchangeBlocks blocks_of(const CallShape& shape, int ranks) {
+  ExchangeBlocks blocks;
+  blocks.send_bytes.assign(static_cast<std::size_t>(ranks), shape.block_bytes);
+  for (int rank = 0; rank < ranks; ++rank) {
+    blocks.send_offsets.push_back(rank * static_cast<std::int64_t>(shape.block_bytes));
+  }
+  blocks.take_bytes = blocks.send_bytes;
+  blocks.take_offsets = blocks.send_offsets;
+  return blocks;
+}
+
 }  // namespace
 
 struct PlanWorld::Rank {
@@ -58,6 +70,7 @@ struct PlanWorld::Rank {
   std::vector<std::unique_ptr<LinearProgram>> programs;
   Execution execution;
   CallBuffers buffers;
+  std::vector<ExchangeBlocks> blocks;  ///< by call
   std::int64_t* input = nullptr;
   std::int64_t* result = nullptr;
 };
@@ -93,6 +106,7 @@ void PlanWorld::make(int rank) {
     made.programs.push_back(what_.calls[i].program ? compile_linear(made.plan, shapes_[i].layout, sizeof(std::int64_t),
                                                                     sizeof(std::int64_t))
                                                    : nullptr);
+    made.blocks.push_back(blocks_of(shapes_[i], ranks()));
   }
   // Always one way: which is faster here depends on the explorer.
   const bool past_caches = std::ranges::any_of(what_.calls, &Call::past_caches);
@@ -137,6 +151,7 @@ void PlanWorld::run(int rank) {
     own.buffers.input_reachable = own.buffers.result_reachable = call.in_place;
     // A salt that differs stands for every difference between calls: all are in the signature.
     own.buffers.salt = what_.last_calls_differ && rank == 1 && i + 1 == what_.calls.size() ? 2 : 0;
+    own.buffers.blocks = call.unequal ? &own.blocks[i] : nullptr;
     own.execution.begin(own.plan, shapes_[i], own.buffers, own.programs[i].get());
     wait(own, call);
     check(own, i);

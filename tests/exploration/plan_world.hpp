@@ -20,6 +20,7 @@ struct Call {
   bool in_place = false;     ///< vectors are offered to peers, who read and write them where they are
   bool past_caches = false;  ///< stores into peers' memory go past the caches
   bool sleeps = false;       ///< a rank that waits sleeps
+  bool unequal = false;      ///< a pairwise exchange whose blocks may have lengths of their own: short ones go at once
 };
 
 struct PlanCase {

@@ -178,6 +178,8 @@ void add_exchanges(List& list) {
                         times(calls, {.count = count}));
     };
     list.add(exchange(2, 16));
+    list.add(catalogued(with_slots("pairwise at once", slots), "direct", 2, Collective::alltoall, slots, 2,
+                        times(2, {.count = 16, .unequal = true})));
     PlanCase longer = exchange(1, 48);
     longer.name += ", 3 messages to each";
     list.add(std::move(longer), slots == 1);
@@ -194,6 +196,9 @@ void add_exchanges(List& list) {
   list.add(std::move(read));
   list.add(catalogued("pairwise in place, then by value, then in place", "direct", 2, Collective::alltoall, 2, 2,
                       {{.count = 16, .in_place = true}, {.count = 16}, {.count = 16, .in_place = true}}));
+  list.add(
+      catalogued("pairwise in place, then at once, then in place", "direct", 2, Collective::alltoall, 2, 2,
+                 {{.count = 16, .in_place = true}, {.count = 16, .unequal = true}, {.count = 16, .in_place = true}}));
   list.add(catalogued("broadcast in place, 3 ranks", "node", 3, Collective::broadcast, 2, 2,
                       times(2, {.count = 16, .in_place = true})));
   list.add(catalogued("bundles", "floyd", 3, Collective::alltoall, 2, 1, {{.count = 24}}), false);
