@@ -111,9 +111,10 @@ torii_status hand_out_team(torii_context* context, torii_team** team, Make&& mak
   });
 }
 
-/// Operations::run_cached() folds no leaves. A number that is no collective must not look like one with leaves.
+/// Operations::run_cached() folds no leaves. A number that is no collective must not look like one with leaves or
+/// with unequal blocks.
 bool may_repeat(const torii_team* team, const torii_call& call) noexcept {
-  if (static_cast<unsigned>(number_in(call.collective)) >= static_cast<unsigned>(torii::kOneLeafEach)) return false;
+  if (static_cast<unsigned>(number_in(call.collective)) >= static_cast<unsigned>(torii::kOfUnequalBlocks)) return false;
   if (call.leaf != nullptr) return false;
   return call.leaves == nullptr || (call.leaves->team() == team && call.leaves->intervals->is_one_each());
 }
@@ -328,9 +329,10 @@ torii_status torii_team_abort(torii_team* team, const char* reason) {
 
 torii_status torii_run(torii_team* team, const torii_call* call) {
   torii::c::Group* const group = open_group(team);
-  if (group == nullptr && team != nullptr && call != nullptr && call->size == sizeof(*call) && call->unequal == 0 &&
-      call->load == nullptr && call->store == nullptr && call->timeout_seconds == 0 && call->input_blocks == nullptr &&
-      call->result_blocks == nullptr && may_repeat(team, *call)) {
+  const bool may_be_quick = group == nullptr && team != nullptr && call != nullptr && call->size == sizeof(*call);
+  if (may_be_quick && call->unequal == 0 && call->load == nullptr && call->store == nullptr &&
+      call->timeout_seconds == 0 && call->input_blocks == nullptr && call->result_blocks == nullptr &&
+      may_repeat(team, *call)) {
     const torii::CallKey plain = {number_in(call->collective) + (call->leaves == nullptr ? 0 : torii::kOneLeafEach),
                                   number_in(call->type),
                                   number_in(call->op),
@@ -343,6 +345,11 @@ torii_status torii_run(torii_team* team, const torii_call* call) {
   }
   torii_status status = TORII_OK;
   torii::CallArguments arguments;
+  if (may_be_quick && call->unequal != 0 && torii::c::read_blocks_call(*call, arguments)) {
+    Status quick_status = Status::ok;
+    if (team->team->run_blocks(arguments, quick_status)) return to_c(quick_status);
+    arguments = {};
+  }
   if (!read_call(team, call, arguments, status)) return refused_or_in_group(team, status);
   if (group != nullptr && arguments.leaf.write != nullptr) {
     return refused_or_in_group(team, invalid("leaf is set in a group, whose calls start at its end; a function writes "

@@ -157,6 +157,28 @@ bool read_call(const torii_team* team, const torii_call* given, CallArguments& a
   return true;
 }
 
+bool read_blocks_call(const torii_call& call, CallArguments& arguments) noexcept {
+  const int collective = number_in(call.collective);
+  if (!is_from_0_to(collective, TORII_EXSCAN) || !is_from_0_to(number_in(call.type), kTypeLast)) return false;
+  if (number_in(call.op) != TORII_SUM || call.timeout_seconds != 0) return false;
+  if (call.load != nullptr || call.store != nullptr || call.leaves != nullptr || call.leaf != nullptr) return false;
+  if (call.input_blocks != nullptr || call.result_blocks != nullptr) return false;
+  arguments.collective = static_cast<Collective>(collective);
+  if (!may_be_unequal(arguments.collective) || arguments.collective == Collective::reduce_scatter) return false;
+  const bool has_counts = call.input_counts != nullptr && call.result_counts != nullptr;
+  arguments.count = arguments.collective == Collective::alltoall && has_counts ? 0 : call.count;
+  arguments.input = call.input;
+  arguments.result = call.result;
+  arguments.type = static_cast<Type>(call.type);
+  arguments.root = has_root(arguments.collective) ? call.root : 0;
+  arguments.unequal = true;
+  arguments.input_counts = call.input_counts;
+  arguments.input_displacements = call.input_displacements;
+  arguments.result_counts = call.result_counts;
+  arguments.result_displacements = call.result_displacements;
+  return true;
+}
+
 torii_call unequal_call(torii_collective collective, const void* input, void* result, std::size_t count,
                         torii_type type, int root) noexcept {
   torii_call call = {};

@@ -42,6 +42,10 @@ int number_in(const Enum& field) {
 /// the team finds out.
 bool read_call(const torii_team* team, const torii_call* given, CallArguments& arguments, torii_status& status);
 
+/// Reads a call of this version with unequal blocks that BlockCalls may take. False for others, and for
+/// all that read_call() refuses.
+bool read_blocks_call(const torii_call& call, CallArguments& arguments) noexcept;
+
 /// A call with unequal blocks, whose lengths and places are still to be set.
 torii_call unequal_call(torii_collective collective, const void* input, void* result, std::size_t count,
                         torii_type type, int root) noexcept;

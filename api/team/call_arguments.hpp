@@ -106,8 +106,10 @@ inline bool same_call(const CallArguments& a, const CallArguments& b, int ranks)
          (a.block_counts == nullptr || std::equal(a.block_counts, a.block_counts + ranks, b.block_counts));
 }
 
-/// CallKey::collective of a call over leaves of which each rank has one.
+/// Added to the collective in CallKey::collective: for a call over leaves of which each rank has one, and for a
+/// pairwise exchange of unequal blocks.
 inline constexpr int kOneLeafEach = 1 << 30;
+inline constexpr int kOfUnequalBlocks = 1 << 29;
 
 /// Whether a deadline may have so many seconds. 0 stands for another deadline.
 inline bool is_timeout(double seconds) noexcept { return seconds >= 0 && seconds <= 1e6; }

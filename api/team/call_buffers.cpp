@@ -3,8 +3,10 @@
 #include "api/team/call_buffers.hpp"
 
 #include <cstring>
+#include <memory>
 #include <new>
 #include <numeric>
+#include <utility>
 
 #include "api/team/finish.hpp"
 #include "api/team/unequal_blocks.hpp"
@@ -19,7 +21,9 @@ void read_lengths(Request& request, const Membership& members) {
     arguments.block_counts = request.block_counts.data();
     arguments.count = std::accumulate(request.block_counts.begin(), request.block_counts.end(), std::size_t{0});
   } else if (arguments.unequal && request.unequal == nullptr) {
-    request.unequal = read_blocks(arguments, members.ranks(), members.rank());
+    auto unequal = std::make_unique<UnequalBlocks>();
+    read_blocks(arguments, members.ranks(), members.rank(), *unequal);
+    request.unequal = std::move(unequal);
     if (request.unequal->lists_input) arguments.input = request.unequal->input_begin;
     if (request.unequal->lists_result) arguments.result = request.unequal->result_begin;
   }

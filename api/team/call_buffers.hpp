@@ -44,6 +44,22 @@ inline bool copy_input(Request& request) noexcept {
   if (!needs_input_copy(request)) return true;
   return request.call_plan->on_channels[request.runs_on].has_program || set_input_aside(request);
 }
+/// Says whether and where peers reach buffers of so many bytes, of which one with 0 bytes may be anywhere.
+inline void find_reach(const void* input, std::size_t input_bytes, const void* result, std::size_t result_bytes,
+                       const CallPlan& call_plan, const Context& context, CallBuffers& buffers) noexcept {
+  if (input_bytes != 0) {
+    if (const auto offset = context.reachable(input, input_bytes)) {
+      buffers.input_reachable = true;
+      buffers.input_offset = *offset - call_plan.input_shift_bytes;
+    }
+  }
+  if (result_bytes != 0) {
+    if (const auto offset = context.reachable(result, result_bytes)) {
+      buffers.result_reachable = true;
+      buffers.result_offset = *offset - call_plan.result_shift_bytes;
+    }
+  }
+}
 inline CallBuffers buffers_of(const Request& request, const Context& context, bool by_value) noexcept {
   const CallPlan& call_plan = *request.call_plan;
   const CallArguments& arguments = request.arguments;
@@ -64,19 +80,11 @@ inline CallBuffers buffers_of(const Request& request, const Context& context, bo
   if (arguments.access.load != nullptr) buffers.access = &arguments.access;
   // Then everything moves by value: where the buffers lie does not matter.
   if (by_value || buffers.access != nullptr) return buffers;
-  if (request.unequal != nullptr) buffers.blocks = &request.unequal->blocks;
-  if (request.input_bytes() != 0) {
-    if (const auto offset = context.reachable(input, request.input_bytes())) {
-      buffers.input_reachable = true;
-      buffers.input_offset = *offset - call_plan.input_shift_bytes;
-    }
+  if (request.unequal != nullptr) {
+    buffers.blocks = &request.unequal->blocks;
+    if (request.unequal->are_short) return buffers;
   }
-  if (request.result_bytes() != 0) {
-    if (const auto offset = context.reachable(result, request.result_bytes())) {
-      buffers.result_reachable = true;
-      buffers.result_offset = *offset - call_plan.result_shift_bytes;
-    }
-  }
+  find_reach(input, request.input_bytes(), result, request.result_bytes(), call_plan, context, buffers);
   if (request.unequal != nullptr && request.unequal->has_lists()) reach_lists(*request.unequal, context, buffers);
   return buffers;
 }

@@ -55,7 +55,7 @@ struct CallPlan {
   bool folds_leaves = false;        ///< the plan's operands are folded from the caller's leaves (leaf_folding.hpp)
   std::uint32_t operands = 1;       ///< of an average
   /// CallKey::collective of calls that Operations::run_cached() may take: no arrays, no user function, something to do,
-  /// nothing to finish. Below 0: it may not take this one.
+  /// nothing to finish. Or of those that BlockCalls may take. Below 0: neither may take this one.
   int key = -1;
   CountRange counts;  ///< of plain calls of the class that differ from this one in their length alone
   int users = 0;      ///< requests that have started with it and not ended

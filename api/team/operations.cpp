@@ -18,7 +18,8 @@ Operations::Operations(const Membership& members, TeamAgreement& agreement, Plan
       monitor_(members, agreement, calls_, channels_, plans),
       copies_(members.context()),
       in_flight_(members, agreement, plans, channels_, pairs_, calls_, monitor_, copies_),
-      waits_(members, agreement, channels_, monitor_, in_flight_, *this, many_callers) {
+      waits_(members, agreement, channels_, monitor_, in_flight_, *this, many_callers),
+      block_calls_(members, failed_, plans_, {channels_, calls_, in_flight_, waits_}) {
   context_.attach(this);
 }
 

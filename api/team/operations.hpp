@@ -10,6 +10,7 @@
 
 #include "api/context/context.hpp"
 #include "api/team/arena_copies.hpp"
+#include "api/team/block_calls.hpp"
 #include "api/team/channels.hpp"
 #include "api/team/failure_monitor.hpp"
 #include "api/team/in_flight.hpp"
@@ -44,6 +45,7 @@ class Operations final : public AttachedTeam {
   Status close_channel(const Request& request) noexcept;
   Status run(Request& request) noexcept;
   bool run_cached(const CallKey& call, Status& status) noexcept;
+  BlockCalls& block_calls() noexcept { return block_calls_; }
   /// For a receive: not cancelled if it has met its send, and will be done.
   Status cancel(Request& request, bool& is_cancelled) noexcept;
 
@@ -92,7 +94,6 @@ class Operations final : public AttachedTeam {
   // operations_cached.cpp
   bool repeat(const CallKey& call, Status& status) noexcept;
   bool repeat_shared(const CallKey& call, Status& status) noexcept;
-  Status go_on(CallPlan& call_plan, std::size_t channel, const CallKey& call, std::uint32_t salt) noexcept;
 
   Context& context_;
   const Membership& members_;
@@ -107,6 +108,7 @@ class Operations final : public AttachedTeam {
   InFlight in_flight_;
   CallPlan* last_call_plan_ = nullptr;
   Waits waits_;
+  BlockCalls block_calls_;
   std::vector<std::shared_ptr<const void>> writers_;  ///< as of lose()
 };
 

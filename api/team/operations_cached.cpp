@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A blocking call like the one before it: from the caller's arguments to the first store with few instructions.
+#include "api/team/begun_call.hpp"
 #include "api/team/operations.hpp"
 
 namespace torii {
@@ -18,11 +19,8 @@ namespace {
 
 }  // namespace
 
-/// The fast path declines teams on several nodes, teams with operations in flight, and calls that must report an error;
-/// run() does these.
 [[gnu::always_inline]] inline bool Operations::repeat(const CallKey& call, Status& status) noexcept {
-  if (!failed_.is_record() || in_flight_.count() != 0) return false;
-  if (in_flight_.is_poisoned() || context_.is_forked_child() || failed_.is_set()) return false;
+  if (!may_begin_at_once(context_, failed_, in_flight_)) return false;
   if (!is_cached(call, last_call_plan_)) [[unlikely]] {
     CallPlan* const recalled = plans_.recall(call);
     if (recalled == nullptr) return false;
@@ -38,22 +36,20 @@ namespace {
     return false;
   }
   const CallPlan::OnChannel& installed = call_plan.on_channels[at];
-  channels_.advance_next();
-  const std::uint32_t salt = calls_.history().salt();
-  calls_.history().add(call_plan.shape.signature);
-  calls_.show(call_plan, salted(call_plan.record.kind, salt), calls_.count());
+  const BegunCall begun = take_next_place(call_plan, channels_, calls_);
   Execution& execution = channels_[at].execution;
   execution.begin_linear(
       *installed.plan, call_plan.shape, *installed.memory,
       reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(call_plan.input_shift_bytes),
-      reinterpret_cast<std::uintptr_t>(call.result) - static_cast<std::uintptr_t>(call_plan.result_shift_bytes), salt);
+      reinterpret_cast<std::uintptr_t>(call.result) - static_cast<std::uintptr_t>(call_plan.result_shift_bytes),
+      begun.salt);
   for (int poll = 0; poll < kQuickPolls; ++poll) {
     if (execution.advance() != Execution::Progress::done) continue;
     calls_.end_all();
     status = Status::ok;
     return true;
   }
-  status = go_on(call_plan, at, call, salt);
+  status = go_on(begun, call.input, call.result, {channels_, calls_, in_flight_, waits_});
   return true;
 }
 
@@ -75,25 +71,6 @@ bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
   if (!entry.is_refused()) return repeat(call, status);
   status = entry.refuse();
   return true;
-}
-
-/// The call has begun and has to wait: from here on it is a request like any other.
-Status Operations::go_on(CallPlan& call_plan, std::size_t channel, const CallKey& call, std::uint32_t salt) noexcept {
-  Request request;
-  request.arguments = call_plan.arguments;
-  request.arguments.input = call.input;
-  request.arguments.result = call.result;
-  request.arguments.access = {};  // the call for which the plan was made may have had some
-  request.arguments.timeout_ns = 0;
-  request.call_plan = &call_plan;
-  request.runs_on = channel;
-  request.sequence = calls_.sequence();
-  request.salt = salt;
-  request.state = Request::State::running;
-  Channel& own = channels_[channel];
-  own.current = &request;
-  in_flight_.add(request);
-  return waits_.run_on(request);
 }
 
 }  // namespace torii

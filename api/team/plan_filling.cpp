@@ -132,7 +132,10 @@ bool is_plain(const CallArguments& arguments) noexcept {
 void set_counts(CallPlan& call_plan, const ByteInterval& holds, int ranks) noexcept {
   const CallArguments& arguments = call_plan.arguments;
   call_plan.counts = {};
-  if (call_plan.key < 0 || arguments.leaves != nullptr || arguments.collective == Collective::barrier) return;
+  if (call_plan.key >= kOfUnequalBlocks && arguments.unequal) call_plan.counts = {0, 0};
+  if (call_plan.key < 0 || arguments.unequal || arguments.leaves != nullptr ||
+      arguments.collective == Collective::barrier)
+    return;
   constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / 2;
   const std::size_t parts = has_block_per_rank(arguments.collective) ? static_cast<std::size_t>(ranks) : 1;
   const std::size_t bytes = call_plan.shape.unit_bytes * parts;
@@ -147,8 +150,10 @@ void set_end(int rank, int ranks, CallPlan& call_plan) {
   call_plan.is_finished_at_end =
       call_plan.sums_as_float || needs_finish(arguments, rank, static_cast<int>(call_plan.operands));
   call_plan.multiplies = arguments.multiplies && combines(arguments.collective);
-  const bool may_repeat = is_plain(arguments) && !call_plan.is_finished_at_end;
-  call_plan.key = !may_repeat ? -1 : static_cast<int>(arguments.collective) + (has_leaves ? kOneLeafEach : 0);
+  const bool is_exchange = arguments.unequal && call_plan.selected->is_exchange && !arguments.is_internal;
+  const bool may_repeat = (is_exchange && arguments.tag == 0) || (is_plain(arguments) && !call_plan.is_finished_at_end);
+  const int kind = has_leaves ? kOneLeafEach : is_exchange ? kOfUnequalBlocks : 0;
+  call_plan.key = !may_repeat ? -1 : static_cast<int>(arguments.collective) + kind;
 }
 
 }  // namespace
@@ -188,6 +193,7 @@ void PlanMaker::set_lengths(CallPlan& call_plan, const std::size_t* block_counts
 void PlanMaker::fill(CallPlan& call_plan, const CallArguments& arguments) const {
   const int ranks = members_.ranks();
   call_plan.arguments = arguments;
+  if (arguments.unequal) call_plan.arguments.count = 0;  // lengths of a call are not those of its plan
   call_plan.block_counts.clear();
   if (arguments.block_counts != nullptr) {
     call_plan.block_counts.assign(arguments.block_counts, arguments.block_counts + ranks);

@@ -70,6 +70,10 @@ class Team final {
   /// False for another call, or if other operations are in flight: the caller then uses run(). (An optional status
   /// would be returned through memory, written as two words and read as one, for which processors wait.)
   bool run_cached(const CallKey& call, Status& status) noexcept { return operations_.run_cached(call, status); }
+  /// The same for a plain pairwise exchange of unequal blocks of any lengths.
+  bool run_blocks(const CallArguments& arguments, Status& status) noexcept {
+    return operations_.block_calls().run(arguments, status);
+  }
   /// Moves this team's operations once.
   HasEnded test(Request& request) noexcept { return operations_.waits().test(request); }
   /// Takes a receive back, unless it has met its send.

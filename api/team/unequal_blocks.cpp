@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/base/status.hpp"
+#include "runtime/plan/transfer_rules.hpp"
 
 namespace torii {
 namespace {
@@ -61,6 +62,7 @@ std::size_t read_list(const Side& side, std::size_t element_bytes, const std::by
     }
     sum += count;
     side.bytes[peer] = count * element_bytes;
+    side.offsets[peer] = 0;
     if (count == 0) continue;
     const auto* const address = static_cast<const std::byte*>(side.addresses[peer]);
     if (address == nullptr) {
@@ -135,9 +137,68 @@ void find_in_place(const CallArguments& arguments, std::size_t own, UnequalBlock
   unequal.input_bytes = next;
 }
 
+/// Makes room for so many blocks; vectors keep their memory. Their elements may be those of another call.
+void forget_call(std::size_t ranks, UnequalBlocks& unequal) {
+  ExchangeBlocks& blocks = unequal.blocks;
+  blocks.send_bytes.resize(ranks);
+  blocks.take_bytes.resize(ranks);
+  blocks.send_offsets.resize(ranks);
+  blocks.take_offsets.resize(ranks);
+  unequal.input_bytes = unequal.result_bytes = 0;
+  unequal.lists_input = unequal.lists_result = false;
+  unequal.input_begin = unequal.result_begin = nullptr;
+  unequal.copied_from.clear();
+  unequal.lengths.clear();
+  unequal.shifts.clear();
+  unequal.own_shift_bytes = 0;
+  unequal.is_told = false;
+}
+
+/// Only this block is not empty, if it is not.
+void set_one(std::size_t rank, std::size_t bytes, std::vector<std::size_t>& lengths,
+             std::vector<std::int64_t>& offsets) {
+  lengths.assign(lengths.size(), 0);
+  offsets.assign(offsets.size(), 0);
+  lengths[rank] = bytes;
+}
+
+/// What this rank sends. A rank that is not the root sends nothing in a scatter.
+void find_input(const CallArguments& arguments, std::size_t own, std::size_t root, std::size_t element_bytes,
+                UnequalBlocks& unequal) {
+  ExchangeBlocks& blocks = unequal.blocks;
+  const std::size_t own_bytes = arguments.count * element_bytes;
+  if (arguments.collective == Collective::all_gather) {
+    blocks.send_bytes.assign(blocks.send_bytes.size(), own_bytes);
+    blocks.send_offsets.assign(blocks.send_offsets.size(), 0);
+    unequal.input_bytes = own_bytes;
+  } else if (arguments.collective == Collective::gather) {
+    set_one(root, own_bytes, blocks.send_bytes, blocks.send_offsets);
+    unequal.input_bytes = own_bytes;
+  } else if (arguments.collective == Collective::scatter && own != root) {
+    set_one(root, 0, blocks.send_bytes, blocks.send_offsets);
+  } else {
+    read_input(arguments, element_bytes, unequal);
+  }
+}
+
+void find_result(const CallArguments& arguments, std::size_t own, std::size_t root, std::size_t element_bytes,
+                 UnequalBlocks& unequal) {
+  ExchangeBlocks& blocks = unequal.blocks;
+  if (arguments.collective == Collective::scatter) {
+    unequal.result_bytes = arguments.count * element_bytes;
+    set_one(root, unequal.result_bytes, blocks.take_bytes, blocks.take_offsets);
+  } else if (arguments.collective == Collective::gather && own != root) {
+    set_one(root, 0, blocks.take_bytes, blocks.take_offsets);
+  } else {
+    read_result(arguments, element_bytes, unequal);
+  }
+}
+
+constexpr bool is_short(std::size_t bytes) noexcept { return bytes <= kAtOnceBytes; }
+
 }  // namespace
 
-std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int ranks, int rank) {
+void read_blocks(const CallArguments& arguments, int ranks, int rank, UnequalBlocks& unequal) {
   const std::size_t element_bytes = size_of(arguments.type);
   const auto all = static_cast<std::size_t>(ranks);
   const auto own = static_cast<std::size_t>(rank);
@@ -145,44 +206,28 @@ std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int r
   if (root >= all) {
     invalid("root is " + std::to_string(arguments.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
   }
-  if (arguments.count > kMostBytes / element_bytes) {
+  if (arguments.count != 0 && arguments.count > kMostBytes / element_bytes) {
     invalid("count is " + std::to_string(arguments.count) + ", whose bytes overflow; the most is " +
             std::to_string(kMostBytes / element_bytes));
   }
-  auto unequal = std::make_unique<UnequalBlocks>();
-  ExchangeBlocks& blocks = unequal->blocks;
-  blocks.send_bytes.resize(all);
-  blocks.take_bytes.resize(all);
-  blocks.send_offsets.resize(all);
-  blocks.take_offsets.resize(all);
-  const bool is_scatter = arguments.collective == Collective::scatter;
-  const bool is_gather = arguments.collective == Collective::gather;
-  const std::size_t own_bytes = arguments.count * element_bytes;
-  if (arguments.collective == Collective::all_gather) {
-    blocks.send_bytes.assign(all, own_bytes);
-    unequal->input_bytes = own_bytes;
-  } else if (is_gather) {
-    blocks.send_bytes[root] = unequal->input_bytes = own_bytes;
-  } else if (!is_scatter || own == root) {
-    read_input(arguments, element_bytes, *unequal);
-  }
-  if (is_scatter) {
-    blocks.take_bytes[root] = unequal->result_bytes = own_bytes;
-  } else if (!is_gather || own == root) {
-    read_result(arguments, element_bytes, *unequal);
-  }
+  forget_call(all, unequal);
+  const ExchangeBlocks& blocks = unequal.blocks;
+  find_input(arguments, own, root, element_bytes, unequal);
+  find_result(arguments, own, root, element_bytes, unequal);
   if (blocks.send_bytes[own] != blocks.take_bytes[own]) {
     invalid("rank " + std::to_string(rank) + " has " + std::to_string(blocks.send_bytes[own]) +
             " bytes for itself and expects " + std::to_string(blocks.take_bytes[own]));
   }
-  check_addresses(arguments, *unequal);
-  if (arguments.collective == Collective::alltoall) find_in_place(arguments, own, *unequal);
-  if (is_scatter || is_gather) {
-    unequal->lengths.assign(all, 0);
+  check_addresses(arguments, unequal);
+  if (arguments.collective == Collective::alltoall) find_in_place(arguments, own, unequal);
+  const bool is_scatter = arguments.collective == Collective::scatter;
+  if (is_scatter || arguments.collective == Collective::gather) {
+    unequal.lengths.assign(all, 0);
     const std::vector<std::size_t>& lengths = is_scatter ? blocks.send_bytes : blocks.take_bytes;
-    if (own == root) std::copy(lengths.begin(), lengths.end(), unequal->lengths.begin());
+    if (own == root) std::copy(lengths.begin(), lengths.end(), unequal.lengths.begin());
   }
-  return unequal;
+  unequal.are_short =
+      std::ranges::all_of(blocks.send_bytes, is_short) && std::ranges::all_of(blocks.take_bytes, is_short);
 }
 
 std::vector<std::size_t> read_block_counts(const CallArguments& arguments, int ranks) {

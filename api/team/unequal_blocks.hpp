@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "api/team/call_arguments.hpp"
@@ -17,6 +16,7 @@ struct UnequalBlocks {
   ExchangeBlocks blocks;
   std::size_t input_bytes = 0;  ///< of a list, and of an alltoall in place: the sum of its blocks
   std::size_t result_bytes = 0;
+  bool are_short = false;  ///< all go at once (kAtOnceBytes): where the buffers lie does not matter
   /// The caller has given addresses of blocks. Their offsets count from the first block that is not empty.
   bool lists_input = false;
   bool lists_result = false;
@@ -35,9 +35,10 @@ struct UnequalBlocks {
   std::vector<std::int64_t> shifts;
   bool is_told = false;
 };
-/// Reads the arrays of `arguments`. Throws Error{invalid_argument} for one that is missing, for lengths that overflow
-/// and for an own block that is not as long at both ends.
-std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int ranks, int rank);
+/// Reads the arrays of `arguments` into `unequal`, which may have been another call's: its memory is used again. Throws
+/// Error{invalid_argument} for an array that is missing, for lengths that overflow and for an own block that is not as
+/// long at both ends.
+void read_blocks(const CallArguments& arguments, int ranks, int rank, UnequalBlocks& unequal);
 /// Copies the lengths of a reduce_scatter's blocks. Throws Error{invalid_argument} where they are missing or overflow.
 std::vector<std::size_t> read_block_counts(const CallArguments& arguments, int ranks);
 
