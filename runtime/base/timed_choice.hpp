@@ -22,13 +22,18 @@ class TimedChoice {
     int way = 0;
     bool timed = false;
   };
-  Turn next() noexcept { return at(turn_++); }
-  /// For callers that count turns themselves. In trials the way depends on the number alone, so choosers that count
-  /// alike try each way in the same turns.
-  Turn at(std::uint32_t turn) const noexcept {
+  Turn next() noexcept {
+    const std::uint32_t turn = turn_++;
     if (forced_) return {best_, false};
-    if (is_trial(turn)) return {std::popcount(turn) % 2, true};
+    if (is_trial(turn, kTrialEvery)) return trial(turn);
     return {best_, turn % kBestEvery == 0};
+  }
+  /// For several choosers whose turns have the same numbers, and whose costs depend on the ways of all: in a trial all
+  /// use the same way, which depends on the number alone. Other turns are not timed. If one chooser's way moved costs
+  /// to the others, each would find that way cheap as long as the others use the other one.
+  Turn common(std::uint32_t turn) const noexcept {
+    if (forced_ || !is_trial(turn, kCommonTrialEvery)) return {best_, false};
+    return trial(turn);
   }
 
   void record(int way, float cost) noexcept {
@@ -56,15 +61,17 @@ class TimedChoice {
   static constexpr std::uint32_t kSamples = 3;
   static constexpr std::uint32_t kBestEvery = 32;
   static constexpr std::uint32_t kTrialEvery = 512;
-  /// The first trial has one turn of each way, and is soon corrected: its turns may be the first to touch their memory,
-  /// which the kernel then has to give out.
+  static constexpr std::uint32_t kCommonTrialEvery = 128;
+  /// The first trial has one turn of each way. Longer ones correct it at each power of two from this on: the first
+  /// turns may touch memory that the kernel has yet to give out, and turns of one number may be of choices for several
+  /// sizes.
   static constexpr std::uint32_t kSecondTrial = 8;
-  static constexpr std::uint32_t kThirdTrial = 64;
 
   /// In each trial as many turns try one way as the other. Their order, by the parity of the number's bits, has no
   /// short period, so calls that alternate try both ways each.
-  static constexpr bool is_trial(std::uint32_t turn) noexcept {
-    return turn % kTrialEvery < 2 || turn - kSecondTrial < 2 * kSamples || turn - kThirdTrial < 2 * kSamples;
+  static constexpr Turn trial(std::uint32_t turn) noexcept { return {std::popcount(turn) % 2, true}; }
+  static constexpr bool is_trial(std::uint32_t turn, std::uint32_t every) noexcept {
+    return turn % every < 2 || (turn >= kSecondTrial && turn - std::bit_floor(turn) < 2 * kSamples);
   }
 
   struct Samples {

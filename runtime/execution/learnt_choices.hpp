@@ -19,8 +19,8 @@
 namespace torii {
 
 /// Whether a rank whose operand is in its private memory lets readers take it from there (way 1) or sends it through
-/// slots (way 0), by the bytes of the vector, or for blocks of unequal lengths by what the rank sends. The cost is the
-/// time of the rank's own call.
+/// slots (way 0), by the bytes of the vector, or for blocks of unequal lengths by half of what the rank sends and
+/// takes. The cost is the time of the rank's own call.
 struct PrivateReadChoice : ChoicesBySize<TimedChoice, std::size_t{64} << 10> {
   /// Below this a call is too short for a system call per reader.
   static constexpr std::size_t kBytesMin = std::size_t{64} << 10;
@@ -29,10 +29,10 @@ struct PrivateReadChoice : ChoicesBySize<TimedChoice, std::size_t{64} << 10> {
 };
 
 /// Numbers the calls of a collective, those of like size apart: the turns of private reads. A call is as short as all
-/// its members let it be, so each way has to be tried by all of them in the same calls. Which ranks have an operand to
-/// read, and where it is, differs from rank to rank. So every member counts every call, by what is equal on all ranks:
-/// collective and bytes of the vector. Calls that are in flight at once may begin in another order on another rank:
-/// such a trial says less, and the numbers agree again afterwards.
+/// its members let it be, so a trial needs all of them to use one way in the same call (TimedChoice::common). Which
+/// ranks have an operand to read, and where it is, differs from rank to rank. So every member counts every call, by
+/// what is equal on all ranks: collective and bytes of the vector. Calls that are in flight at once may begin in
+/// another order on another rank: such a trial says less, and the numbers agree again afterwards.
 class CallTurns {
  public:
   /// The number of the call. Lengths below kBytesMin need none.

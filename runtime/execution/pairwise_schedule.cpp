@@ -84,8 +84,9 @@ void PairwiseSchedule<Host>::choose_private_read() noexcept {
     call_.count_turn();
   } else {
     const auto add_long = [](std::size_t sum, std::size_t one) { return one <= kAtOnceBytes ? sum : sum + one; };
-    bytes = std::accumulate(call_.buffers.blocks->send_bytes.begin(), call_.buffers.blocks->send_bytes.end(),
-                            std::size_t{0}, add_long);
+    const ExchangeBlocks& blocks = *call_.buffers.blocks;
+    bytes = std::accumulate(blocks.send_bytes.begin(), blocks.send_bytes.end(), std::size_t{0}, add_long);
+    bytes = std::accumulate(blocks.take_bytes.begin(), blocks.take_bytes.end(), bytes, add_long) / 2;
     call_.turn = reads.turns->next_unequal();
   }
   if (reads.are_offered && !call_.buffers.input_reachable) call_.private_read.choose(*reads.choice, bytes, call_.turn);

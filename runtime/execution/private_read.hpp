@@ -18,11 +18,12 @@ struct PrivateRead {
     readable = false;
     turn_ = {};
   }
-  /// `bytes`: of the vector, or what this rank sends. `number`: of the call, equal on all ranks (CallTurns).
+  /// `bytes`: of the vector, or half of what this rank sends and takes. `number`: of the call, equal on all ranks
+  /// (CallTurns).
   void choose(PrivateReadChoice& choice, std::size_t bytes, std::uint32_t number) noexcept {
     bytes_ = bytes;
     if (bytes < PrivateReadChoice::kBytesMin) return;
-    turn_ = choice.of(bytes).at(number);
+    turn_ = choice.of(bytes).common(number);
     readable = turn_.way == 1;
     if (turn_.timed) begun_ns_ = now_ns();
   }
