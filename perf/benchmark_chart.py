@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Draws the chart of README.md from saved runs: torii beside the best MPI in repeated calls and in calls that change, the
-# limit, and Gloo under PyTorch.
+# Draws the chart of README.md from saved runs: torii beside the best MPI in repeated calls and in calls that change,
+# the limit, and Gloo under PyTorch.
 import html
 import math
 import statistics
