@@ -17,6 +17,10 @@ std::string FailureMonitor::fault_text(const LengthFault& fault) const {
   const std::string own = members_.text(members_.rank());
   const std::string& sender = fault.comes_in ? peer : own;
   const std::string& receiver = fault.comes_in ? own : peer;
+  if (fault.is_earlier && fault.peer_bytes == 0 && fault.own_bytes == 0) {
+    return sender + " has sent " + receiver +
+           " a block that it did not expect: unequal lengths for a block between them";
+  }
   const std::string sent = std::to_string(fault.comes_in ? fault.peer_bytes : fault.own_bytes);
   const std::string expected = std::to_string(fault.comes_in ? fault.own_bytes : fault.peer_bytes);
   return sender + " has " + sent + " bytes for " + receiver + ", which has " + expected +
@@ -29,8 +33,8 @@ bool FailureMonitor::finds_other_length() {
   for (const auto& channel : channels_) {
     if (channel->current == nullptr || channel->awaited != 0 || channel->current->unequal == nullptr) continue;
     const Request& request = *channel->current;
-    const std::function<bool(int)> has_ended = [&](int peer) {
-      return agreement_.completed_by(members_.member_of(peer)) >= request.sequence;
+    const std::function<bool(int)> has_ended = [&](int member) {
+      return agreement_.completed_by(member) >= request.sequence;
     };
     std::array<std::uint32_t, kSharedRecords> earlier;
     std::size_t count = 0;

@@ -20,7 +20,7 @@ namespace torii {
 struct LengthFault {
   int peer = -1;            ///< rank in the context; -1: there is none
   bool comes_in = false;    ///< the block is for this rank, not for the peer
-  bool is_earlier = false;  ///< it belongs to an earlier call
+  bool is_earlier = false;  ///< it belongs to an earlier call; its lengths may not be known any more, and are then 0
   std::size_t peer_bytes = 0;
   std::size_t own_bytes = 0;
 };
@@ -28,7 +28,7 @@ struct LengthFault {
 /// What a rank knows of its earlier calls and of its peers when it looks for such a block.
 struct LengthEvidence {
   std::span<const std::uint32_t> earlier;     ///< salted signatures of earlier calls of this rank
-  const std::function<bool(int)>& has_ended;  ///< whether the peer, a rank in the context, has ended this call
+  const std::function<bool(int)>& has_ended;  ///< whether that rank of the plan has ended this call
 };
 
 template <class Host>
