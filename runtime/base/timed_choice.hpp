@@ -26,7 +26,7 @@ class TimedChoice {
     const std::uint32_t turn = turn_++;
     if (forced_) return {best_, false};
     if (is_trial(turn, kTrialEvery)) return trial(turn);
-    return {best_, turn % kBestEvery == 0};
+    return {best_, turn >= kSecondTrial && turn % kBestEvery == 0};
   }
   /// For several choosers whose turns have the same numbers, and whose costs depend on the ways of all: in a trial all
   /// use the same way, which depends on the number alone. Other turns are not timed. If one chooser's way moved costs
@@ -62,16 +62,18 @@ class TimedChoice {
   static constexpr std::uint32_t kBestEvery = 32;
   static constexpr std::uint32_t kTrialEvery = 512;
   static constexpr std::uint32_t kCommonTrialEvery = 128;
-  /// The first trial has one turn of each way. Longer ones correct it at each power of two from this on: the first
-  /// turns may touch memory that the kernel has yet to give out, and turns of one number may be of choices for several
-  /// sizes.
-  static constexpr std::uint32_t kSecondTrial = 8;
+  /// The first turns use way 0 and are not timed: they may touch memory that the kernel has yet to give out.
+  static constexpr std::uint32_t kColdTurns = 2;
+  /// A trial long enough for the least of its samples corrects at each power of two from this on what is known: turns
+  /// of one number may be of choices for several sizes, and of memory that some of them touched first.
+  static constexpr std::uint32_t kSecondTrial = 64;
 
   /// In each trial as many turns try one way as the other. Their order, by the parity of the number's bits, has no
   /// short period, so calls that alternate try both ways each.
   static constexpr Turn trial(std::uint32_t turn) noexcept { return {std::popcount(turn) % 2, true}; }
   static constexpr bool is_trial(std::uint32_t turn, std::uint32_t every) noexcept {
-    return turn % every < 2 || (turn >= kSecondTrial && turn - std::bit_floor(turn) < 2 * kSamples);
+    if (turn < kSecondTrial) return turn - kColdTurns < 2 * kSamples;
+    return turn % every < 2 || turn - std::bit_floor(turn) < 2 * kSamples;
   }
 
   struct Samples {
