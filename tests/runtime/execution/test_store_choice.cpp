@@ -162,7 +162,7 @@ TEST(TimedChoice, CommonTurnsTryEachWayTogether) {
       EXPECT_EQ(same.way, 0) << number;
     }
   }
-  EXPECT_EQ(trials, 72);
+  EXPECT_EQ(trials, 58);
 }
 
 /// Two ranks, each of which saves time by way 1 at the other's cost: in all way 1 takes longer.
