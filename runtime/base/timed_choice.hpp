@@ -14,8 +14,13 @@ namespace torii {
 /// A turn that is not timed costs a counter and a few comparisons. Starts with way 0.
 class TimedChoice {
  public:
-  /// `handicap` is added to every cost of way 1: the cost for other ranks.
-  explicit TimedChoice(float handicap = 0) noexcept : handicap_(handicap) {}
+  /// Turns that may touch memory that the kernel has yet to give out, which costs thirty times what the turn does.
+  static constexpr std::uint32_t kColdTurns = 8;
+
+  /// `handicap` is added to every cost of way 1: the cost for other ranks. The first `cold_turns` use way 0 and are not
+  /// timed.
+  explicit TimedChoice(float handicap = 0, std::uint32_t cold_turns = kColdTurns) noexcept
+      : handicap_(handicap), cold_turns_(cold_turns) {}
 
   /// The way of a turn, and whether to time it and call record() afterwards.
   struct Turn {
@@ -26,7 +31,7 @@ class TimedChoice {
     const std::uint32_t turn = turn_++;
     if (forced_) return {best_, false};
     if (is_trial(turn, kTrialEvery)) return trial(turn);
-    return {best_, turn >= kSecondTrial && turn % kBestEvery == 0};
+    return {best_, turn > cold_turns_ && turn % kBestEvery == 0};
   }
   /// For several choosers whose turns have the same numbers, and whose costs depend on the ways of all: in a trial all
   /// use the same way, which depends on the number alone. Other turns are not timed. If one chooser's way moved costs
@@ -62,18 +67,16 @@ class TimedChoice {
   static constexpr std::uint32_t kBestEvery = 32;
   static constexpr std::uint32_t kTrialEvery = 512;
   static constexpr std::uint32_t kCommonTrialEvery = 128;
-  /// The first turns use way 0 and are not timed: they may touch memory that the kernel has yet to give out.
-  static constexpr std::uint32_t kColdTurns = 2;
-  /// A trial long enough for the least of its samples corrects at each power of two from this on what is known: turns
-  /// of one number may be of choices for several sizes, and of memory that some of them touched first.
+  /// A second long trial corrects the first: turns of one number may be of choices for several sizes, and of memory
+  /// that some of them touched first.
   static constexpr std::uint32_t kSecondTrial = 64;
 
   /// In each trial as many turns try one way as the other. Their order, by the parity of the number's bits, has no
   /// short period, so calls that alternate try both ways each.
   static constexpr Turn trial(std::uint32_t turn) noexcept { return {std::popcount(turn) % 2, true}; }
-  static constexpr bool is_trial(std::uint32_t turn, std::uint32_t every) noexcept {
-    if (turn < kSecondTrial) return turn - kColdTurns < 2 * kSamples;
-    return turn % every < 2 || turn - std::bit_floor(turn) < 2 * kSamples;
+  bool is_trial(std::uint32_t turn, std::uint32_t every) const noexcept {
+    return turn - cold_turns_ < 2 * kSamples || turn - kSecondTrial < 2 * kSamples ||
+           (turn >= every && turn % every < 2);
   }
 
   struct Samples {
@@ -88,6 +91,7 @@ class TimedChoice {
   int best_ = 0;
   bool forced_ = false;
   float handicap_;
+  std::uint32_t cold_turns_;
 };
 
 /// One choice for each power of two of a number of bytes.

@@ -24,7 +24,9 @@ class StoreChoice {
   static constexpr std::size_t kBytesMin = 2048;
 
   /// `receives`: streams come in to this rank, too, in the same plan.
-  explicit StoreChoice(bool receives = false) noexcept : choice_(receives ? kExchangerLineNs : kSenderLineNs) {}
+  /// `cold_messages`: so many at first are stored through the caches and not timed.
+  explicit StoreChoice(bool receives = false, std::uint32_t cold_messages = kColdMessages) noexcept
+      : choice_(receives ? kExchangerLineNs : kSenderLineNs, cold_messages) {}
 
   /// How to store the next message, and whether to time it and call record() afterwards.
   struct Turn {
@@ -62,13 +64,20 @@ class StoreChoice {
   static constexpr float kSenderLineNs = 3.0F;
   static constexpr float kExchangerLineNs = 10.0F;
 
+  /// The first messages to slots are told apart (`is_first_touch`).
+  static constexpr std::uint32_t kColdMessages = 2;
+
   TimedChoice choice_;
 };
 
 /// The choices of flows that do like work. A slot is read soon and filled again, a result in a peer's memory is
 /// neither: what is quicker for one is up to three times slower for the other, and calls of one plan may do both.
 struct StoreChoices {
-  explicit StoreChoices(bool receives) noexcept : slots(StoreChoice(receives)), in_place(StoreChoice(receives)) {}
+  /// Nobody knows which message is the first in its place in a peer's vector.
+  static constexpr std::uint32_t kColdInPlace = 64;
+
+  explicit StoreChoices(bool receives) noexcept
+      : slots(StoreChoice(receives)), in_place(StoreChoice(receives, kColdInPlace)) {}
 
   ChoicesBySize<StoreChoice, StoreChoice::kBytesMin> slots;     ///< by the bytes that the step stores
   ChoicesBySize<StoreChoice, StoreChoice::kBytesMin> in_place;  ///< by the bytes of the peer's vector, or its block
