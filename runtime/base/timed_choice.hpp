@@ -18,7 +18,7 @@ class TimedChoice {
   static constexpr std::uint32_t kColdTurns = 8;
 
   /// `handicap` is added to every cost of way 1: the cost for other ranks. The first `cold_turns` use way 0 and are not
-  /// timed.
+  /// timed; an even number, so that trials have as many turns of one way as of the other.
   explicit TimedChoice(float handicap = 0, std::uint32_t cold_turns = kColdTurns) noexcept
       : handicap_(handicap), cold_turns_(cold_turns) {}
 
@@ -67,15 +67,15 @@ class TimedChoice {
   static constexpr std::uint32_t kBestEvery = 32;
   static constexpr std::uint32_t kTrialEvery = 512;
   static constexpr std::uint32_t kCommonTrialEvery = 128;
-  /// A second long trial corrects the first: turns of one number may be of choices for several sizes, and of memory
-  /// that some of them touched first.
+  /// So many turns later a second long trial corrects the first: turns of one number may be of choices for several
+  /// sizes, and of memory that some of them touched first.
   static constexpr std::uint32_t kSecondTrial = 64;
 
   /// In each trial as many turns try one way as the other. Their order, by the parity of the number's bits, has no
   /// short period, so calls that alternate try both ways each.
   static constexpr Turn trial(std::uint32_t turn) noexcept { return {std::popcount(turn) % 2, true}; }
   bool is_trial(std::uint32_t turn, std::uint32_t every) const noexcept {
-    return turn - cold_turns_ < 2 * kSamples || turn - kSecondTrial < 2 * kSamples ||
+    return turn - cold_turns_ < 2 * kSamples || turn - cold_turns_ - kSecondTrial < 2 * kSamples ||
            (turn >= every && turn % every < 2);
   }
 

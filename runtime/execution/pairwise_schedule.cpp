@@ -319,33 +319,18 @@ bool PairwiseSchedule<Host>::awaits(int peer) const noexcept {
 template <class Host>
 LengthFault PairwiseSchedule<Host>::other_length(const ExchangePeer& peer, const Turn& turn,
                                                  const LengthEvidence& evidence) const noexcept {
-  const std::size_t own_bytes = block_from(peer.rank).bytes;
-  const ReceiveRing& ring = peer.in.ring;
-  const bool is_first = !turn.taken && turn.in_bytes == 0;
-  const bool waits_for_block = is_first && !ring.arrived(call_.slots, pair_signature(own_bytes), peer.taken);
+  const bool waits_for_block =
+      !turn.taken && turn.in_bytes == 0 &&
+      !peer.in.ring.arrived(call_.slots, pair_signature(block_from(peer.rank).bytes), peer.taken);
   const bool waits_for_reader = turn.sent && is_read(turn.out_way) && peer.sends && peer.sent != 0;
   if (turn.sent && !waits_for_block && !waits_for_reader) return {};
   // First: all that the peer stored before it ended the call is then visible.
   const bool has_ended = evidence.has_ended(peer.rank);
   const bool has_offer = load_word(peer.own_lines + line_of_offer(peer.offers_made) * kLineBytes) ==
                          signal_word(call_.signature, peer.offers_made);
-  const std::uint64_t word = load_word(ring.place().slots + ring.offset(call_.slots, peer.taken));
-  if (waits_for_block && word != signal_word(pair_signature(own_bytes), peer.taken)) {
-    const auto length_in = [&](std::uint32_t signature) {
-      const std::size_t bytes = length_in_signal(word, signature, peer.taken);
-      return bytes <= kAtOnceBytes ? bytes : 0;
-    };
-    const std::size_t bytes = length_in(call_.signature);
-    if (bytes != 0) return {peer.context_rank, true, false, bytes, own_bytes};
-    for (const std::uint32_t signature : evidence.earlier) {
-      if (length_in(signature) != 0) return {peer.context_rank, true, true, length_in(signature), 0};
-    }
-    // Of a call too long ago, or of another one, which call records then tell.
-    const bool is_awaited_number =
-        word != 0 && static_cast<std::uint32_t>(word) == static_cast<std::uint32_t>(peer.taken);
-    if (is_awaited_number && turn.in_way == Way::through_slots) return {peer.context_rank, true, true, 0, 0};
-    const bool has_come = turn.in_way == Way::unknown ? has_offer : turn.in_way != Way::through_slots;
-    if (has_ended && !has_come) return {peer.context_rank, true, false, 0, own_bytes};
+  if (waits_for_block) {
+    const LengthFault found = other_block(peer, turn, evidence, has_ended, has_offer);
+    if (found.peer >= 0) return found;
   }
   if (!has_ended) return {};
   const bool is_refused = turn.out_way == Way::through_slots || (turn.out_way == Way::unknown && !has_offer);
@@ -354,6 +339,32 @@ LengthFault PairwiseSchedule<Host>::other_length(const ExchangePeer& peer, const
   if (waits_for_reader && !peer.out.ring.is_taken(call_.slots, peer.sent - 1))
     return {peer.context_rank, false, true, 0, 0};
   return {};
+}
+
+/// The same for a block that comes in, of which nothing has been taken.
+template <class Host>
+LengthFault PairwiseSchedule<Host>::other_block(const ExchangePeer& peer, const Turn& turn,
+                                                const LengthEvidence& evidence, bool has_ended,
+                                                bool has_offer) const noexcept {
+  const std::size_t own_bytes = block_from(peer.rank).bytes;
+  const ReceiveRing& ring = peer.in.ring;
+  const std::uint64_t word = load_word(ring.place().slots + ring.offset(call_.slots, peer.taken));
+  if (word == signal_word(pair_signature(own_bytes), peer.taken)) return {};
+  const auto length_in = [&](std::uint32_t signature) {
+    const std::size_t bytes = length_in_signal(word, signature, peer.taken);
+    return bytes <= kAtOnceBytes ? bytes : 0;
+  };
+  const std::size_t bytes = length_in(call_.signature);
+  if (bytes != 0) return {peer.context_rank, true, false, bytes, own_bytes};
+  for (const std::uint32_t signature : evidence.earlier) {
+    if (length_in(signature) != 0) return {peer.context_rank, true, true, length_in(signature), 0};
+  }
+  // Of a call too long ago, or of another one, which call records then tell.
+  const bool is_awaited_number =
+      word != 0 && static_cast<std::uint32_t>(word) == static_cast<std::uint32_t>(peer.taken);
+  if (is_awaited_number && turn.in_way == Way::through_slots) return {peer.context_rank, true, true, 0, 0};
+  const bool has_come = turn.in_way == Way::unknown ? has_offer : turn.in_way != Way::through_slots;
+  return has_ended && !has_come ? LengthFault{peer.context_rank, true, false, 0, own_bytes} : LengthFault{};
 }
 
 template <class Host>

@@ -80,6 +80,8 @@ class PairwiseSchedule {
   bool match(const ExchangePeer& peer, Turn& turn) noexcept;
   bool fits(const ExchangePeer& peer, const ExchangeOffer& offer) noexcept;
   LengthFault other_length(const ExchangePeer& peer, const Turn& turn, const LengthEvidence& evidence) const noexcept;
+  LengthFault other_block(const ExchangePeer& peer, const Turn& turn, const LengthEvidence& evidence, bool has_ended,
+                          bool has_offer) const noexcept;
   bool pass(Pool& pool, const std::vector<std::uint32_t>& order, std::size_t limit, bool sends) noexcept;
   void send(ExchangePeer& peer, Turn& turn, bool& moved) noexcept;
   void take(ExchangePeer& peer, Turn& turn, bool& moved) noexcept;

@@ -264,5 +264,33 @@ TEST(UnequalShort, ABlockThatIsReadAfterOneThatWasNotExpectedWaitsForNobody) {
   });
 }
 
+/// Ranks come late in turn to calls in which they only send or only take, so that the others look for reasons.
+TEST(UnequalShort, LateRanksOfRootedCallsAreAwaited) {
+  for (const bool allocated : {false, true}) {
+    run_as_threads(short_team(3, "CHANNELS=1\nSLOTS=1"), [&](torii_context* context, torii_team* team) {
+      const int rank = torii_team_rank(team);
+      constexpr std::size_t kMost = 6000;
+      Memory whole(context, 3 * kMost, allocated);
+      Memory own(context, kMost, allocated);
+      for (const std::size_t count : {kMost, std::size_t{1}}) {
+        const Counts counts(3, count);
+        for (int call = 0; call < 12; ++call) {
+          const auto late = [&] {
+            if (call % 3 == rank) std::this_thread::sleep_for(std::chrono::milliseconds(8));
+          };
+          late();
+          ASSERT_EQ(torii_gatherv(team, own.data(), count, whole.data(), counts.data(), nullptr, TORII_I64, 0),
+                    TORII_OK)
+              << torii_last_error();
+          late();
+          ASSERT_EQ(torii_scatterv(team, whole.data(), counts.data(), nullptr, own.data(), count, TORII_I64, 0),
+                    TORII_OK)
+              << torii_last_error();
+        }
+      }
+    });
+  }
+}
+
 }  // namespace
 }  // namespace torii::tests

@@ -84,9 +84,9 @@ void add_choice(const PlanAnswer& answer, Report& report) {
                                     tuning.slots, tuning.window, tuning.one_shot ? ", one_shot" : "", radix));
   const ByteInterval& holds = answer.selected.holds;
   if (answer.selected.request.collective != Collective::barrier) {
-    report.text += row<10>("class", fmt::format("lengths from {} {} share this choice, and a call plan",
-                                                bytes_text(holds.least),
-                                                holds.most == SIZE_MAX ? "on" : "to " + bytes_text(holds.most)));
+    report.text +=
+        row<10>("class", fmt::format("lengths from {} {} share this choice, and a call plan", bytes_text(holds.least),
+                                     holds.most == SIZE_MAX ? "on" : "to " + bytes_text(holds.most)));
   }
   Json& json = report.json;
   json["class"] = {{"bytes_least", holds.least}, {"bytes_most", holds.most}};

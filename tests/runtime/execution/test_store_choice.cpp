@@ -23,8 +23,8 @@ struct Machine {
 
 constexpr std::size_t kBlockBytes = 64 * 512;
 /// Both ways have been tried in the first trials.
-constexpr int kTrials = 70;
-/// Turns of each way in these trials: from 2 and from 64 on.
+constexpr int kTrials = 72;
+/// Turns of each way in these trials: from 2 and from 66 on.
 constexpr int kTried = 6;
 /// The end of the first trial.
 constexpr int kFirstTrial = 8;
