@@ -21,8 +21,8 @@ struct BegunCall {
   CallPlan& call_plan;
   std::size_t channel;
   std::uint32_t salt;
-  std::unique_ptr<UnequalBlocks>* blocks =
-      nullptr;  ///< of a call that has some; they are there again when it has ended
+  /// Of a call that has some; they are there again when it has ended.
+  std::unique_ptr<UnequalBlocks>* blocks = nullptr;
 };
 
 /// What moves a team's calls.
