@@ -21,11 +21,11 @@ struct BegunCall {
   CallPlan& call_plan;
   std::size_t channel;
   std::uint32_t salt;
-  /// Of a call that has some; they are there again when it has ended.
+  /// Where the team keeps its memory for unequal blocks; nullptr for other calls. A call that waits borrows it.
   std::unique_ptr<UnequalBlocks>* blocks = nullptr;
 };
 
-/// What moves a team's calls.
+/// The parts of a team that order its calls and move them.
 struct TeamCalls {
   Channels& channels;
   OwnCalls& calls;

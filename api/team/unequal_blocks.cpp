@@ -162,7 +162,7 @@ void set_one(std::size_t rank, std::size_t bytes, std::vector<std::size_t>& leng
   lengths[rank] = bytes;
 }
 
-/// What this rank sends. A rank that is not the root sends nothing in a scatter.
+/// Finds the blocks that this rank sends: none in a scatter, unless it is the root.
 void find_input(const CallArguments& arguments, std::size_t own, std::size_t root, std::size_t element_bytes,
                 UnequalBlocks& unequal) {
   ExchangeBlocks& blocks = unequal.blocks;

@@ -23,8 +23,8 @@ inline constexpr std::size_t modelled_step(std::size_t bytes) noexcept {
 /// The longest modelled length of at most `bytes`, which is at least kModelledBytesLeast.
 inline constexpr std::size_t modelled_below(std::size_t bytes) noexcept { return bytes - bytes % modelled_step(bytes); }
 
-/// What a model sees instead of `bytes`: rounded up, since a message that holds the one holds the other. SIZE_MAX, for
-/// blocks of unequal lengths, and what cannot be rounded stay.
+/// Rounds a length up to the next one that models see: a message that holds this one also holds `bytes`. SIZE_MAX,
+/// which stands for blocks of unequal lengths, stays, as do lengths too long to be rounded up.
 inline constexpr std::size_t modelled_bytes(std::size_t bytes) noexcept {
   if (bytes <= kModelledBytesLeast) return kModelledBytesLeast;
   const std::size_t below = modelled_below(bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a team has learnt by timing: which way of moving data is faster. Installed plans come and go with shapes and
-// roots, and each channel has its own, so their choices are kept here and shared by all plans of the team.
+// A team finds out by timing which ways of moving data are faster. Installed plans come and go with shapes and roots,
+// and each channel has its own, so the choices are kept here, and all plans of the team share them.
 //
 // Choices belong to a team and not to its context: another team may have other, more distant members, and other
 // threads may run its calls. Only who holds the team (Entry) gets here, so nothing here is atomic.
@@ -55,7 +55,8 @@ class LearntChoices {
   }
   /// For a pairwise exchange, which copies the rank's own blocks.
   StoreChoices& exchange_stores(bool receives) { return stores_of(receives, false, false, false); }
-  /// Of calls of one kind, in which streams come in to this rank, or do not. Addresses stay. Throws std::bad_alloc.
+  /// Calls of one collective share a choice if streams come in to this rank in all of them, or in none. Addresses stay.
+  /// Throws std::bad_alloc.
   PrivateReadChoice& private_reads(Collective collective, bool receives) {
     auto& choice = private_reads_[2 * index_of(collective) + (receives ? 1 : 0)];
     if (choice == nullptr) choice = std::make_unique<PrivateReadChoice>();

@@ -188,8 +188,11 @@ TEST_F(VariedTest, FilesThatDoNotFitTogetherAreRefused) {
 }
 
 TEST_F(VariedTest, AProgramIsRecordedAndItsCallsAreMadeAgain) {
-  const std::string program = bin_dir() + "/mpi_communicators";
-  if (!has("openmpi") || !fs::exists(program)) GTEST_SKIP() << "Open MPI is not here";
+  if (!has("openmpi") || !fs::exists(fs::path(bin_dir()) / "mpi_communicators")) {
+    GTEST_SKIP() << "the program to be recorded needs openmpi-bin and libopenmpi-dev: no mpirun.openmpi, or no "
+                    "varied_perf.openmpi and mpi_communicators in "
+                 << bin_dir();
+  }
   const Outcome recorded =
       run({kRecord, "--bin", bin_dir(), "--record", path("."), "--only", "communicators", "--ranks", "2"});
   EXPECT_EQ(recorded.code, 0) << recorded.output;
