@@ -135,15 +135,13 @@ void Context::report_strangers() noexcept {
 
 void Context::report_counters() const noexcept {
   if (!logs(LogLevel::info)) return;
-  const auto text = [](const char* name, const std::atomic<std::uint64_t>& counter) {
-    return std::string(name) + std::to_string(counter.load(std::memory_order_relaxed));
-  };
   try {
-    const Counters& own = counters();
-    log(LogLevel::info, "rank " + std::to_string(rank()) + " at its end:" + text(" call plans ", own.call_plans) +
-                            text(", plans installed ", own.installed_plans) +
-                            text(", bytes of staging assigned for the first time ", own.staging_bytes) +
-                            text(", cold messages ", own.cold_messages) + text(", sleeps ", own.sleeps));
+    std::string text = "rank " + std::to_string(rank()) + " at its end:";
+    for (const CounterText& one : kCounterTexts) {
+      text += (&one == kCounterTexts ? " " : ", ") + std::string(one.text) + " " +
+              std::to_string((counters().*one.counter).load(std::memory_order_relaxed));
+    }
+    log(LogLevel::info, text);
   } catch (const std::exception&) {
     log(LogLevel::info, "there is no memory to tell the counters");
   }
@@ -192,6 +190,17 @@ std::shared_ptr<const TuneTable> Context::team_table(const std::string& text) {
     last_team_table_ = {text, std::make_shared<const TuneTable>(TuneTable::parse(text, "the team's tune_table"))};
   }
   return last_team_table_.table;
+}
+
+std::shared_ptr<KnownClasses> Context::known_classes(ChoiceRules rules) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(known_classes_, [](const auto& one) { return one.expired(); });
+  for (const auto& one : known_classes_) {
+    if (auto known = one.lock(); known != nullptr && known->rules() == rules) return known;
+  }
+  auto fresh = std::make_shared<KnownClasses>(std::move(rules));
+  known_classes_.push_back(fresh);
+  return fresh;
 }
 
 std::size_t Context::own_node_ranks() const noexcept { return static_cast<std::size_t>(nodes_->own_ranks()); }

@@ -15,7 +15,7 @@
 #include "api/context/own_memory.hpp"
 #include "api/context/staging_pool.hpp"
 #include "api/context/transport_factory.hpp"
-#include "collectives/selection/selection.hpp"
+#include "collectives/selection/known_classes.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
@@ -69,6 +69,8 @@ class Context {
   /// The parsed tune table of a team. The last text is cached, for programs that make many teams with one table. Throws
   /// like TuneTable::parse().
   std::shared_ptr<const TuneTable> team_table(const std::string& text);
+  /// Shared by all teams for which everything is chosen by the same rules.
+  std::shared_ptr<KnownClasses> known_classes(ChoiceRules rules);
   /// Memory that the caller registered.
   Regions& regions();
   /// The offset in this rank's arena if all of [address, address + bytes) is in the arena or was adopted.
@@ -136,6 +138,7 @@ class Context {
   };
   void open(Bootstrap& bootstrap, const TransportOpener& open, const Context* memory_of);
   TeamTable last_team_table_;
+  std::vector<std::weak_ptr<KnownClasses>> known_classes_;  ///< of teams that live
   Background background_;
   EndEvent end_event_;
   std::unique_ptr<ProgressThreads> progress_threads_;

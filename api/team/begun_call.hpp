@@ -33,12 +33,11 @@ struct TeamCalls {
   Waits& waits;
 };
 
-/// The fast paths decline teams on several nodes, teams with operations in flight, and calls that must report an error;
-/// Operations::run() does these.
+/// The fast paths decline teams with operations in flight, and calls that must report an error; Operations::run() does
+/// these.
 [[gnu::always_inline]] inline bool may_begin_at_once(const Context& context, const FailureSign& failed,
                                                      const InFlight& in_flight) noexcept {
-  if (!failed.is_record() || in_flight.count() != 0) return false;
-  return !in_flight.is_poisoned() && !context.is_forked_child() && !failed.is_set();
+  return in_flight.count() == 0 && !in_flight.is_poisoned() && !context.is_forked_child() && !failed.is_set();
 }
 
 [[gnu::always_inline]] inline BegunCall take_next_place(CallPlan& call_plan, Channels& channels,

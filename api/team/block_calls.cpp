@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/team/call_buffers.hpp"
+#include "runtime/base/cancellation.hpp"
 
 namespace torii {
 
@@ -54,6 +55,7 @@ bool BlockCalls::begin(const CallArguments& arguments, Status& status) noexcept 
 }
 
 bool BlockCalls::run(const CallArguments& arguments, Status& status) noexcept {
+  const CancellationHeld held(members_.several_nodes());
   TeamUse& use = team_.waits.use();
   if (!use.is_last_caller() || use.marks() != 0) return false;
   use.set(TeamUse::kCalled);

@@ -9,22 +9,12 @@
 
 #include "api/team/call_arguments.hpp"
 #include "api/team/unequal_blocks.hpp"
-#include "collectives/selection/selection.hpp"
+#include "collectives/selection/known_classes.hpp"
 #include "runtime/execution/execution.hpp"
 
 namespace torii {
 
 struct CallClass;
-
-/// The common part of the calls of a class: the choice, with segments that fit into the staging, and what their
-/// layouts need to know of the plan.
-struct ClassPlan : Selected {
-  Widening widening = Widening::none;
-  int blocks = 1;
-  Dealing dealing = Dealing::block;
-  bool is_exchange = false;
-  bool may_be_unequal = false;  ///< flows: blocks may have lengths that the root tells
-};
 
 /// Numbers of elements, from the least to the most; none if the least is more.
 struct CountRange {

@@ -93,7 +93,7 @@ class Operations final : public AttachedTeam {
 
   // operations_cached.cpp
   bool repeat(const CallKey& call, Status& status) noexcept;
-  bool repeat_shared(const CallKey& call, Status& status) noexcept;
+  bool repeat_held(const CallKey& call, Status& status) noexcept;
 
   Context& context_;
   const Membership& members_;

@@ -2,6 +2,7 @@
 // A blocking call like the one before it: from the caller's arguments to the first store with few instructions.
 #include "api/team/begun_call.hpp"
 #include "api/team/operations.hpp"
+#include "runtime/base/cancellation.hpp"
 
 namespace torii {
 namespace {
@@ -57,8 +58,8 @@ bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
   // In a function of its own: this one keeps few registers, and does not pay for the door.
   TeamUse& use = waits_.use();
   const bool is_quiet = use.is_last_caller() && use.marks() == 0;
-  if (!is_quiet) [[unlikely]] {
-    return repeat_shared(call, status);
+  if (!is_quiet || !failed_.is_record()) [[unlikely]] {
+    return repeat_held(call, status);
   }
   use.set(TeamUse::kCalled);
   const bool is_run = repeat(call, status);
@@ -66,7 +67,9 @@ bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
   return is_run;
 }
 
-[[gnu::noinline]] bool Operations::repeat_shared(const CallKey& call, Status& status) noexcept {
+/// For a team that several threads call, or on several nodes, whose calls make system calls.
+[[gnu::noinline]] bool Operations::repeat_held(const CallKey& call, Status& status) noexcept {
+  const CancellationHeld held(members_.several_nodes());
   const Entry entry = waits_.enter();
   if (!entry.is_refused()) return repeat(call, status);
   status = entry.refuse();

@@ -115,7 +115,7 @@ CallClass& PlanCache::class_of(const CallArguments& arguments) {
     std::rotate(std::prev(known.base()), known.base(), classes_.end());
     return *classes_.back();
   }
-  auto fresh = maker_.make_class(arguments, key);
+  auto fresh = maker_.share_class(arguments, key);
   Counters::add(members_.transport().counters().call_plans);
   if (classes_.size() >= kClassesMax) drop_oldest();
   return *classes_.emplace_back(std::move(fresh));

@@ -82,7 +82,7 @@ PlanRequest PlanMaker::request_of(const CallArguments& arguments, bool wide) con
   PlanRequest request;
   const bool is_gathered_unequally = arguments.unequal && arguments.collective == Collective::all_gather;
   request.collective = is_gathered_unequally ? Collective::alltoall : arguments.collective;
-  request.topology = topology_;
+  request.topology = rules_.topology;
   request.root = has_root(arguments.collective) ? arguments.root : 0;
   request.determinism = determinism_of(arguments);
   request.wide_wire = wide;
@@ -92,7 +92,7 @@ PlanRequest PlanMaker::request_of(const CallArguments& arguments, bool wide) con
 
 bool PlanMaker::sums_travel_as_float(const CallArguments& arguments) const noexcept {
   return combines(arguments.collective) && arguments.user.call == nullptr && is_small_float(arguments.type) &&
-         (wide_wire_ || determinism_of(arguments) == Determinism::canonical);
+         (rules_.wide_wire || determinism_of(arguments) == Determinism::canonical);
 }
 
 /// An average is rounded when it has been divided, and so are sums of which ranks have folded a part: these calls run
@@ -105,13 +105,14 @@ bool PlanMaker::runs_as_float(const CallArguments& arguments) const noexcept {
 /// The library's own calls take neither the team's tune table nor a forced choice.
 Selected PlanMaker::select_for(const CallArguments& arguments, const PlanRequest& request,
                                std::size_t total_bytes) const {
-  const bool is_own = own_tune_table_ != nullptr && !arguments.is_internal;
+  const bool is_own = rules_.own_tune_table != nullptr && !arguments.is_internal;
   try {
-    return select(is_own ? *own_tune_table_ : members_.context().tune_table(),
-                  arguments.is_internal ? Forced{} : forced_, request, arguments.unequal ? kUnequalBytes : total_bytes,
-                  members_.several_nodes(), members_.transport().capabilities().put_bytes);
+    return select(is_own ? *rules_.own_tune_table : members_.context().tune_table(),
+                  arguments.is_internal ? Forced{} : rules_.forced, request,
+                  arguments.unequal ? kUnequalBytes : total_bytes, members_.several_nodes(),
+                  members_.transport().capabilities().put_bytes);
   } catch (const Error& error) {
-    if (!is_ordered(arguments) || determinism_ == Determinism::canonical || arguments.leaves != nullptr) throw;
+    if (!is_ordered(arguments) || rules_.determinism == Determinism::canonical || arguments.leaves != nullptr) throw;
     throw Error(error.status(),
                 error.what() + std::string("; an operation that does not commute runs at canonical, in the order of "
                                            "ranks: set commutes, on all ranks, if this one does"));
@@ -151,8 +152,8 @@ std::unique_ptr<CallClass> PlanMaker::make_class(const CallArguments& arguments,
   PlanRequest& request = selected.request;
   const std::size_t unit_bytes = std::max<std::size_t>(1, key.long_unit_bytes);
   request.tuning.segment_bytes = round_up(request.tuning.segment_bytes, unit_bytes);
-  const bool is_forced = forced_.segment_bytes != 0 && !key.is_internal;
-  const StagingLimit limit = {staging_bytes_, key.widening, members_.several_nodes()};
+  const bool is_forced = rules_.forced.segment_bytes != 0 && !key.is_internal;
+  const StagingLimit limit = {rules_.staging_bytes, key.widening, members_.several_nodes()};
   const Plan plan = is_forced ? selected.algorithm->plan(request, members_.rank())
                               : fitting_plan(selected, members_.rank(), unit_bytes, limit);
   auto made = std::make_unique<CallClass>();
@@ -160,6 +161,19 @@ std::unique_ptr<CallClass> PlanMaker::make_class(const CallArguments& arguments,
   const bool may_be_unequal = plan.blocks == members_.ranks() && plan.bundle_max == 1;
   made->selected = std::make_shared<const ClassPlan>(
       ClassPlan{std::move(selected), key.widening, plan.blocks, plan.dealing, plan.exchange.exists(), may_be_unequal});
+  return made;
+}
+
+std::unique_ptr<CallClass> PlanMaker::share_class(const CallArguments& arguments, const ClassKey& key) const {
+  if (key.leaves != nullptr) return make_class(arguments, key);
+  if (auto selected = known_->find(key, vector_bytes(arguments, key))) {
+    auto known = std::make_unique<CallClass>();
+    known->key = key;
+    known->selected = std::move(selected);
+    return known;
+  }
+  auto made = make_class(arguments, key);
+  known_->add(*made);
   return made;
 }
 

@@ -22,7 +22,7 @@ class PlanMaker {
   /// sense. `members` must outlive the maker.
   PlanMaker(const Membership& members, const TeamOptions& options, std::size_t staging_bytes);
 
-  const Topology& topology() const noexcept { return topology_; }
+  const Topology& topology() const noexcept { return rules_.topology; }
   /// The class of a call, so far as it does not depend on its length. Throws Error{invalid_argument} for a call that
   /// cannot be made.
   ClassKey key_of(const CallArguments& arguments) const;
@@ -30,6 +30,8 @@ class PlanMaker {
   std::size_t vector_bytes(const CallArguments& arguments, const ClassKey& key) const noexcept;
   /// Selects and plans: what takes long. Throws Error{unsupported} for a call that no algorithm serves.
   std::unique_ptr<CallClass> make_class(const CallArguments& arguments, const ClassKey& key) const;
+  /// The same, or what a team that chooses alike has made. Classes with leaves are a team's own.
+  std::unique_ptr<CallClass> share_class(const CallArguments& arguments, const ClassKey& key) const;
   /// A call plan of the class, to be filled in. Throws Error{unsupported}.
   std::unique_ptr<CallPlan> blank(const CallArguments& arguments, const CallClass& its_class) const;
   /// Fills in a call plan of the class that nobody uses. Throws Error{invalid_argument}.
@@ -45,7 +47,7 @@ class PlanMaker {
     return !arguments.commutes && !is_prefix(arguments.collective);
   }
   Determinism determinism_of(const CallArguments& arguments) const noexcept {
-    return arguments.leaves != nullptr || is_ordered(arguments) ? Determinism::canonical : determinism_;
+    return arguments.leaves != nullptr || is_ordered(arguments) ? Determinism::canonical : rules_.determinism;
   }
   bool sums_travel_as_float(const CallArguments& arguments) const noexcept;
   bool runs_as_float(const CallArguments& arguments) const noexcept;
@@ -56,12 +58,8 @@ class PlanMaker {
   void set_lengths(CallPlan& call_plan, const std::size_t* block_counts) const;
 
   const Membership& members_;
-  std::size_t staging_bytes_;
-  Topology topology_ = Topology::node(1);
-  Determinism determinism_ = Determinism::run;
-  bool wide_wire_ = false;
-  Forced forced_;
-  std::shared_ptr<const TuneTable> own_tune_table_;
+  const std::shared_ptr<KnownClasses> known_;
+  const ChoiceRules& rules_;
 };
 
 /// The length that selection assumes for blocks of unequal lengths: more than any vector has.

@@ -16,6 +16,8 @@ struct Forced {
   std::size_t segment_bytes = 0;
   int slots = 0;
   int window = 0;
+
+  bool operator==(const Forced&) const = default;
 };
 
 struct Selected {

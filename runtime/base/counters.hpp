@@ -20,4 +20,18 @@ struct Counters {
   }
 };
 
+/// Of each counter: its name in JSON, and in what a context logs at its end.
+struct CounterText {
+  const char* key;
+  const char* text;
+  std::atomic<std::uint64_t> Counters::*counter;
+};
+inline constexpr CounterText kCounterTexts[] = {
+    {"call_plans", "call plans", &Counters::call_plans},
+    {"installed_plans", "plans installed", &Counters::installed_plans},
+    {"staging_bytes", "bytes of staging assigned for the first time", &Counters::staging_bytes},
+    {"cold_messages", "cold messages", &Counters::cold_messages},
+    {"sleeps", "sleeps", &Counters::sleeps},
+};
+
 }  // namespace torii

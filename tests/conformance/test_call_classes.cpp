@@ -164,9 +164,10 @@ void run_calls(torii_team* team, unsigned seed, int calls, std::size_t ahead) {
 }
 
 TEST(CallClasses, CallsThatChangeAreRight) {
-  for (const int ranks : {2, 3, 4}) {
+  for (const std::vector<int>& nodes : {std::vector<int>{0, 0}, {0, 0, 0}, {0, 0, 0, 0}, {0, 1}, {0, 0, 1}}) {
     ThreadTeam options;
-    options.ranks = ranks;
+    options.ranks = static_cast<int>(nodes.size());
+    if (nodes.back() != 0) options.nodes = nodes;
     options.settings = "ARENA=1G\nTIMEOUT=30";
     run_as_threads(options, [](torii_context* context, torii_team* team) {
       for (const unsigned seed : {1U, 2U}) run_calls(team, seed, 150, 0);

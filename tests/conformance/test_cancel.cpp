@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <vector>
 
 #include "tests/conformance/thread_team.hpp"
 
@@ -63,10 +64,13 @@ TEST(Cancellation, OfAThreadThatMakesAContext) {
 }
 
 /// The second rank comes when the thread of the first has been cancelled.
-void cancel_while_waiting(const std::function<torii_status(torii_team*)>& call, void (*idle)(void*) = nullptr) {
+void cancel_while_waiting(const std::function<torii_status(torii_team*)>& call, void (*idle)(void*) = nullptr,
+                          const std::vector<int>& nodes = {}, int calls_before = 0) {
   ThreadTeam ranks;
   ranks.idle = idle;
+  ranks.nodes = nodes;
   run_as_threads(ranks, [&](torii_context*, torii_team* team) {
+    for (int i = 0; i < calls_before; ++i) ASSERT_EQ(call(team), TORII_OK) << torii_last_error();
     if (torii_team_rank(team) == 1) {
       usleep(200'000);
       EXPECT_EQ(call(team), TORII_OK);
@@ -77,6 +81,18 @@ void cancel_while_waiting(const std::function<torii_status(torii_team*)>& call, 
     }
     EXPECT_EQ(torii_barrier(team), TORII_OK);
   });
+}
+
+/// Two bytes for each of two ranks.
+torii_status exchange_bytes(torii_team* team) {
+  const std::size_t counts[] = {2, 2};
+  const std::size_t displacements[] = {0, 2};
+  const unsigned char rank = static_cast<unsigned char>(torii_team_rank(team));
+  const unsigned char input[] = {rank, rank, rank, rank};
+  unsigned char result[] = {9, 9, 9, 9};
+  const torii_status status =
+      torii_alltoallv(team, input, counts, displacements, result, counts, displacements, TORII_U8);
+  return result[1] == 0 && result[3] == 1 ? status : TORII_INTERNAL;
 }
 
 TEST(Cancellation, OfAThreadWhoseFunctionWritesALeaf) {
@@ -102,6 +118,14 @@ TEST(Cancellation, OfAThreadWhoseFunctionWritesALeaf) {
 }
 
 TEST(Cancellation, OfAThreadInABlockingCall) { cancel_while_waiting(torii_barrier); }
+
+/// That takes the short way of calls like ones before.
+TEST(Cancellation, OfAThreadInARepeatedCall) {
+  for (const std::vector<int>& nodes : {std::vector<int>{}, {0, 1}}) {
+    cancel_while_waiting(torii_barrier, nullptr, nodes, 10);
+    cancel_while_waiting(exchange_bytes, nullptr, nodes, 10);
+  }
+}
 
 TEST(Cancellation, OfAThreadAtTheEndOfAGroup) {
   cancel_while_waiting([](torii_team* team) {

@@ -32,7 +32,7 @@ const json& named(const json& list, const std::string& name) {
 
 TEST(ToriiInfo, HelpAndVersion) {
   for (const std::vector<std::string>& command :
-       {std::vector<std::string>{}, {"plan"}, {"tune"}, {"measure"}, {"doctor"}, {"phases"}, {"bits"}}) {
+       {std::vector<std::string>{}, {"plan"}, {"tune"}, {"measure"}, {"doctor"}, {"phases"}, {"bits"}, {"costs"}}) {
     std::vector<std::string> line = command;
     line.push_back("--help");
     const Outcome help = torii_info(line);
@@ -55,6 +55,8 @@ TEST(ToriiInfo, BadCommandLinesEndWithTwoAndAMessageOfTheirOwn) {
       {{"bits", "--leaves", "3,4", "--ranks", "3"}, "--leaves lists 2 ranks, but --ranks is 3"},
       {{"bits", "--leaves", "3", "--ranks", "0"}, "--ranks is 0; it must be from 1 to 65536"},
       {{"plan", "scan", "--leaves", "3,4"}, "--leaves has no meaning for scan"},
+      {{"costs"}, "there is no program to run; put it and its arguments behind --"},
+      {{"costs", "--", "no-such-program"}, "cannot start no-such-program: No such file or directory"},
       {{"plan", "gossip"}, "'gossip' is no collective; it must be one of barrier broadcast"},
       {{"plan", "allreduce", "--topology", "torus:4x"}, "an extent is missing"},
       {{"plan", "allreduce", "--topology", "torus:0x2"}, "the extent 0"},
@@ -303,6 +305,33 @@ TEST(ToriiInfo, BitsPrintsTheExpressionAndItsParts) {
   EXPECT_EQ(facts.at("ranks").at(2).at("operands").at(0).at("expression"), "3");
   const Outcome aligned = torii_info({"bits", "--leaves", "8", "--ranks", "4", "--json", "-"});
   EXPECT_EQ(json::parse(aligned.output).at("plan"), "canonical");
+}
+
+TEST(ToriiInfo, CostsAreSummedOverRanks) {
+  const std::string program = bin_dir() + "/torii-run";
+  const Outcome run = torii_info({"costs", "--", program, "-n", "2", "--", kToriiInfo, "measure"});
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_TRUE(holds(run.output, "2 ranks, each counted at its end:\n")) << run.output;
+  EXPECT_TRUE(holds(run.output, "\nplans installed ")) << run.output;
+  EXPECT_FALSE(holds(run.output, "torii info: rank ")) << run.output;
+}
+
+TEST(ToriiInfo, CostsPassesOnWhatTheProgramPrints) {
+  const std::string line =
+      "torii info: rank 3 at its end: call plans 5, plans installed 9, bytes of staging assigned "
+      "for the first time 64, cold messages 1, sleeps ";
+  const Outcome run = torii_info({"costs", "--json", "-", "--", "sh", "-c",
+                                  "echo '[1] " + line + "7' >&2; echo '" + line + "2' >&2; echo '" + line +
+                                      "' >&2; echo $TORII_LOG; echo other >&2; exit 7"});
+  EXPECT_EQ(run.code, 7) << run.output;
+  EXPECT_TRUE(holds(run.output, "info\n")) << run.output;
+  EXPECT_TRUE(holds(run.output, "other\n")) << run.output;
+  EXPECT_TRUE(holds(run.output, line + "\n")) << "half a line is none" << run.output;
+  EXPECT_TRUE(holds(run.output, R"({"ranks":2,)")) << run.output;
+  EXPECT_TRUE(holds(run.output, R"("sleeps":{"least":2,"most":7,"all":9},"exit_code":7})")) << run.output;
+  const Outcome killed = torii_info({"costs", "--", "sh", "-c", "kill -9 $$"}, {"TORII_LOG=debug"});
+  EXPECT_EQ(killed.code, 137) << killed.output;
+  EXPECT_TRUE(holds(killed.output, "no rank told its figures")) << killed.output;
 }
 
 TEST(ToriiInfo, PlanOverLeavesIsProved) {

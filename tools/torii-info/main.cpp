@@ -8,11 +8,13 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/status.hpp"
 #include "tools/command_line.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/torii-info/bits.hpp"
+#include "tools/torii-info/costs.hpp"
 #include "tools/torii-info/doctor.hpp"
 #include "tools/torii-info/measure.hpp"
 #include "tools/torii-info/overview.hpp"
@@ -159,6 +161,14 @@ CommandLine add_bits(const CommandLine& app, BitsQuestion& question) {
   return bits;
 }
 
+CommandLine add_costs(const CommandLine& app, std::vector<std::string>& program) {
+  const CommandLine costs =
+      app.add_command("costs", "runs a program, and sums what calls cost its ranks that were not like those before");
+  costs.add_option("program", program, "the program and its arguments, behind --");
+  costs.set_examples("torii-info costs -- torii-run -n 4 -- all_reduce_perf -b 8 -e 1M");
+  return costs;
+}
+
 int run(int argc, char** argv) {
   const CommandLine app(
       "Says what this build of torii and this machine can do. Without a command: version, transports, kernels,\n"
@@ -185,6 +195,8 @@ int run(int argc, char** argv) {
   const CommandLine least = add_phases(app, moved);
   BitsQuestion summed;
   const CommandLine bits_of = add_bits(app, summed);
+  std::vector<std::string> program;
+  const CommandLine run_to_its_end = add_costs(app, program);
   if (const auto code = parse(app, argc, argv)) return *code;
 
   question.svg = !svg.empty();
@@ -203,6 +215,8 @@ int run(int argc, char** argv) {
     report = phases(moved);
   } else if (bits_of.is_called()) {
     report = bits(summed);
+  } else if (run_to_its_end.is_called()) {
+    report = costs(program);
   } else {
     report = overview();
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "api/c/c_objects.hpp"
@@ -182,6 +183,81 @@ TEST(CallClasses, AFilledCallPlanIsThatOfTheCallAlone) {
       check_random_calls(team, options, seed);
     });
   }
+}
+
+std::shared_ptr<const ClassPlan> shared(const PlanMaker& maker, std::size_t count, int root = 0) {
+  CallArguments arguments;
+  arguments.collective = Collective::broadcast;
+  arguments.type = Type::f64;
+  arguments.count = count;
+  arguments.root = root;
+  return maker.share_class(arguments, maker.key_of(arguments))->selected;
+}
+
+TEST(CallClasses, TeamsThatChooseAlikeShareThem) {
+  tests::ThreadTeam ranks;
+  ranks.ranks = 3;
+  tests::run_as_threads(ranks, [](torii_context*, torii_team* team) {
+    const Membership& members = team->team->members();
+    TeamOptions options;
+    constexpr std::size_t kStaging = std::size_t{1} << 22;
+    const PlanMaker one(members, options, kStaging);
+    const PlanMaker like(members, options, kStaging);
+    const auto selected = shared(one, 100);
+    EXPECT_EQ(shared(like, 101), selected) << "a length of the class";
+    EXPECT_NE(shared(like, 100, 1), selected);
+    EXPECT_NE(shared(like, 1'000'000), selected);
+    EXPECT_NE(shared(PlanMaker(members, options, kStaging / 2), 100), selected);
+    options.segment_bytes = 1024;
+    EXPECT_NE(shared(PlanMaker(members, options, kStaging), 100), selected);
+    options = {};
+    options.determinism = "canonical";
+    EXPECT_NE(shared(PlanMaker(members, options, kStaging), 100), selected);
+    options = {};
+    options.topology = "mesh:3";
+    EXPECT_NE(shared(PlanMaker(members, options, kStaging), 100), selected);
+  });
+}
+
+/// The oldest goes when there is no room, and with the last team all go.
+TEST(CallClasses, SharedOnesAreForgotten) {
+  tests::ThreadTeam ranks;
+  ranks.ranks = 1;
+  tests::run_as_threads(ranks, [](torii_context* context, torii_team*) {
+    const auto rules = [] {
+      ChoiceRules made;
+      made.topology = Topology::node(7);
+      return made;
+    };
+    auto known = context->context.known_classes(rules());
+    ASSERT_EQ(context->context.known_classes(rules()), known);
+    const auto plan = std::make_shared<const ClassPlan>();
+    for (int root = 0; root < 257; ++root) known->add({ClassKey{Collective::broadcast, root}, plan});
+    EXPECT_EQ(known->find(ClassKey{Collective::broadcast, 0}, 8), nullptr);
+    EXPECT_EQ(known->find(ClassKey{Collective::broadcast, 1}, 8), plan);
+    EXPECT_EQ(known->find(ClassKey{Collective::broadcast, 256}, 8), plan);
+    known.reset();
+    EXPECT_EQ(plan.use_count(), 1);
+    EXPECT_EQ(context->context.known_classes(rules())->find(ClassKey{Collective::broadcast, 1}, 8), nullptr);
+  });
+}
+
+/// Callers of two teams meet new classes at once.
+TEST(CallClasses, ThreadsMayShareThem) {
+  tests::ThreadTeam ranks;
+  ranks.ranks = 1;
+  tests::run_as_threads(ranks, [](torii_context*, torii_team* team) {
+    const Membership& members = team->team->members();
+    const auto meet_all = [&](std::size_t from) {
+      const PlanMaker maker(members, TeamOptions{}, std::size_t{1} << 22);
+      for (std::size_t count = 1; count < (std::size_t{1} << 20); count += count / 2 + 1) {
+        EXPECT_TRUE(shared(maker, count + from)->holds.contains(8 * (count + from)));
+      }
+    };
+    std::thread other(meet_all, 0);
+    meet_all(1);
+    other.join();
+  });
 }
 
 }  // namespace
