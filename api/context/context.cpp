@@ -196,7 +196,9 @@ std::shared_ptr<KnownClasses> Context::known_classes(ChoiceRules rules) {
   const std::lock_guard lock(mutex_);
   std::erase_if(known_classes_, [](const auto& one) { return one.expired(); });
   for (const auto& one : known_classes_) {
-    if (auto known = one.lock(); known != nullptr && known->rules() == rules) return known;
+    auto known = one.lock();
+    // Equal trees may come from files of different names, which texts tell.
+    if (known->rules() == rules && known->rules().topology.text() == rules.topology.text()) return known;
   }
   auto fresh = std::make_shared<KnownClasses>(std::move(rules));
   known_classes_.push_back(fresh);

@@ -49,6 +49,12 @@ struct TeamCalls {
   return begun;
 }
 
+/// The call has ended in the first polls.
+[[gnu::always_inline]] inline void end_at_once(const TeamCalls& team) noexcept {
+  team.calls.end_all();
+  if (!team.in_flight.is_idle()) team.in_flight.note_move();
+}
+
 /// The call has to wait: from here on it is a request like any other. Returns its status when it has ended.
 Status go_on(const BegunCall& begun, const void* input, void* result, const TeamCalls& team) noexcept;
 

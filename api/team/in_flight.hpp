@@ -32,6 +32,8 @@ class InFlight {
   int count() const noexcept { return count_; }
   /// No send and no receive either.
   bool is_idle() const noexcept { return count_ == 0 && pairs_.open() == 0; }
+  /// Something has moved or ended. Waits for other operations of the team then do not stand still.
+  void note_move() noexcept { moves_.store(moves() + 1, std::memory_order_relaxed); }
   /// An operation has started. It counts before it is on a channel, so that calls which end while its plan is installed
   /// do not count it as ended.
   void add(const Request& request) noexcept {
@@ -87,7 +89,6 @@ class InFlight {
   void begin(Channel& channel, Request& request) noexcept;
   void begin_blocks(Channel& channel, Request& request) noexcept;
   void complete(Channel& channel, Status status) noexcept;
-  void note_move() noexcept { moves_.store(moves() + 1, std::memory_order_relaxed); }
   void end_pairs() noexcept;
   void fail_pairs() noexcept;
 

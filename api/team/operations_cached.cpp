@@ -44,13 +44,14 @@ namespace {
       reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(call_plan.input_shift_bytes),
       reinterpret_cast<std::uintptr_t>(call.result) - static_cast<std::uintptr_t>(call_plan.result_shift_bytes),
       begun.salt);
+  const TeamCalls team = {channels_, calls_, in_flight_, waits_};
   for (int poll = 0; poll < kQuickPolls; ++poll) {
     if (execution.advance() != Execution::Progress::done) continue;
-    calls_.end_all();
+    end_at_once(team);
     status = Status::ok;
     return true;
   }
-  status = go_on(begun, call.input, call.result, {channels_, calls_, in_flight_, waits_});
+  status = go_on(begun, call.input, call.result, team);
   return true;
 }
 

@@ -78,6 +78,37 @@ TEST(SendRecvFailures, AMissingSendEndsAtTheDeadlineAndNamesTheRank) {
   });
 }
 
+/// Other operations of the team end all the time, by the shortest way: nothing stands still.
+TEST(SendRecvFailures, AReceiveIsNotLateWhileCallsEnd) {
+  for (const std::vector<int>& nodes : {std::vector<int>{}, {0, 1}}) {
+    ThreadTeam ranks = team_of(2, "TIMEOUT=0.4");
+    ranks.nodes = nodes;
+    run_as_threads(ranks, [](torii_context*, torii_team* team) {
+      const int rank = torii_team_rank(team);
+      int value = 0, received = 0, is_done = 0;
+      torii_request* request = nullptr;
+      if (rank == 0) {
+        ASSERT_EQ(torii_start_recv(team, &received, 1, TORII_I32, 1, 4, nullptr, &request), TORII_OK);
+      }
+      for (int i = 0; i < 75; ++i) {
+        if (rank == 0) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          ASSERT_EQ(torii_test(&request, &is_done), TORII_OK) << torii_last_error();
+          value = i;
+        }
+        ASSERT_EQ(torii_broadcast(team, &value, 1, TORII_I32, 0), TORII_OK) << torii_last_error();
+        ASSERT_EQ(value, i);
+      }
+      if (rank == 1) {
+        ASSERT_EQ(torii_send(team, &value, 1, TORII_I32, 0, 4), TORII_OK) << torii_last_error();
+      } else {
+        ASSERT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
+        EXPECT_EQ(received, 74);
+      }
+    });
+  }
+}
+
 TEST(SendRecvFailures, ALongSendThatNobodyReceivesEndsAtTheDeadline) {
   run_as_threads(team_of(2, "TIMEOUT=0.3"), [](torii_context*, torii_team* team) {
     if (torii_team_rank(team) != 0) return;

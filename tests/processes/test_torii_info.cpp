@@ -311,7 +311,7 @@ TEST(ToriiInfo, CostsAreSummedOverRanks) {
   const std::string program = bin_dir() + "/torii-run";
   const Outcome run = torii_info({"costs", "--", program, "-n", "2", "--", kToriiInfo, "measure"});
   EXPECT_EQ(run.code, 0) << run.output;
-  EXPECT_TRUE(holds(run.output, "2 ranks, each counted at its end:\n")) << run.output;
+  EXPECT_TRUE(holds(run.output, "2 contexts, each counted at its end:\n")) << run.output;
   EXPECT_TRUE(holds(run.output, "\nplans installed ")) << run.output;
   EXPECT_FALSE(holds(run.output, "torii info: rank ")) << run.output;
 }
@@ -329,6 +329,15 @@ TEST(ToriiInfo, CostsPassesOnWhatTheProgramPrints) {
   EXPECT_TRUE(holds(run.output, line + "\n")) << "half a line is none" << run.output;
   EXPECT_TRUE(holds(run.output, R"({"ranks":2,)")) << run.output;
   EXPECT_TRUE(holds(run.output, R"("sleeps":{"least":2,"most":7,"all":9},"exit_code":7})")) << run.output;
+  const Outcome words = torii_info({"costs", "--", "printf", "<%s>", "", "[a, b]", "--", "nan"});
+  EXPECT_EQ(words.code, 0) << words.output;
+  EXPECT_TRUE(holds(words.output, "<><[a, b]><--><nan>")) << words.output;
+  const Outcome left = torii_info({"costs", "--", "sh", "-c", "sleep 20 & echo last >&2"});
+  EXPECT_EQ(left.code, 0) << left.output;
+  EXPECT_TRUE(holds(left.output, "last\n")) << left.output;
+  const Outcome unwritten = torii_info({"costs", "--json", "no/such/folder/file", "--", "echo", "ran"});
+  EXPECT_EQ(unwritten.code, 2) << unwritten.output;
+  EXPECT_FALSE(holds(unwritten.output, "ran\n")) << unwritten.output;
   const Outcome killed = torii_info({"costs", "--", "sh", "-c", "kill -9 $$"}, {"TORII_LOG=debug"});
   EXPECT_EQ(killed.code, 137) << killed.output;
   EXPECT_TRUE(holds(killed.output, "no rank told its figures")) << killed.output;

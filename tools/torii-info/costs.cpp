@@ -3,6 +3,7 @@
 #include "tools/torii-info/costs.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -94,33 +95,72 @@ Child start(const std::vector<std::string>& command) {
   return child;
 }
 
-/// Until all processes of the job have closed their ends.
-std::vector<Figures> read_all(Descriptor errors) {
-  std::vector<Figures> ranks;
-  std::FILE* const lines = fdopen(errors.release(), "r");
-  if (lines == nullptr) no_resource("read what the program prints");
-  char* line = nullptr;
-  std::size_t room = 0;
-  for (ssize_t bytes = getline(&line, &room, lines); bytes >= 0; bytes = getline(&line, &room, lines)) {
-    if (const auto figures = figures_of({line, static_cast<std::size_t>(bytes)})) {
-      ranks.push_back(*figures);
+/// Lines of the program's stderr: figures are kept, the rest is passed on.
+class Reader {
+ public:
+  enum class Got { something, nothing, end };
+
+  explicit Reader(Descriptor errors) : errors_(std::move(errors)) {}
+
+  /// Waits up to `wait_ms` for something. The end comes when all processes have closed their ends.
+  Got read_some(int wait_ms) {
+    pollfd entry = {errors_.get(), POLLIN, 0};
+    if (poll(&entry, 1, wait_ms) <= 0) return Got::nothing;
+    std::array<char, 4096> part{};
+    const ssize_t bytes = read(errors_.get(), part.data(), part.size());
+    if (bytes < 0) return errno == EINTR ? Got::nothing : Got::end;
+    text_.append(part.data(), static_cast<std::size_t>(bytes));
+    for (std::size_t end = text_.find('\n'); end != std::string::npos; end = text_.find('\n')) {
+      take(text_.substr(0, end + 1));
+      text_.erase(0, end + 1);
+    }
+    return bytes == 0 ? Got::end : Got::something;
+  }
+  /// What was read; a last line without its end is passed on.
+  std::vector<Figures> finish() {
+    take(text_);
+    return std::move(ranks_);
+  }
+
+ private:
+  void take(const std::string& line) {
+    if (const auto figures = figures_of(line)) {
+      ranks_.push_back(*figures);
     } else {
-      std::fwrite(line, 1, static_cast<std::size_t>(bytes), stderr);
+      std::fwrite(line.data(), 1, line.size(), stderr);
     }
   }
-  std::free(line);
-  std::fclose(lines);
-  return ranks;
+
+  Descriptor errors_;
+  std::string text_;  ///< not yet a line
+  std::vector<Figures> ranks_;
+};
+
+/// Reads while the program runs, and for a second at most what its processes print after it: one that lives on may keep
+/// stderr open. Returns the exit code.
+int read_to_end(pid_t program, Reader& reader) {
+  constexpr int kLookMs = 100, kLooksAfterwards = 10;
+  Reader::Got got = Reader::Got::nothing;
+  int status = 0;
+  pid_t ended = 0;
+  while (ended != program) {
+    if (got != Reader::Got::end) got = reader.read_some(kLookMs);
+    ended = waitpid(program, &status, got == Reader::Got::end ? 0 : WNOHANG);
+    if (ended < 0 && errno != EINTR) no_resource("learn how the program ended");
+  }
+  for (int look = 0; look < kLooksAfterwards && got != Reader::Got::end; ++look) got = reader.read_some(kLookMs);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 Report report_of(const std::vector<Figures>& ranks) {
   Report report;
   report.json["ranks"] = ranks.size();
   if (ranks.empty()) {
-    report.text = "no rank told its figures: none used torii, or none destroyed its context\n";
+    report.text =
+        "no rank told its figures: none used torii, or none destroyed its context, or the program has a log function\n";
     return report;
   }
-  report.text = fmt::format("{} rank{}, each counted at its end:\n", ranks.size(), ranks.size() == 1 ? "" : "s");
+  report.text = fmt::format("{} context{}, each counted at its end:\n", ranks.size(), ranks.size() == 1 ? "" : "s");
   report.text += fmt::format("{:<48}{:>14}{:>14}{:>14}\n", "", "least", "most", "all");
   for (std::size_t i = 0; i < kCounters; ++i) {
     const auto by_figure = [i](const Figures& a, const Figures& b) { return a[i] < b[i]; };
@@ -139,14 +179,14 @@ Report costs(const std::vector<std::string>& command) {
   if (command.empty() || command[0].empty()) {
     throw Error(Status::invalid_argument, "there is no program to run; put it and its arguments behind --");
   }
+  std::signal(SIGCHLD, SIG_DFL);  // or nobody could learn how the program ended
   Child child = start(command);
   // From a terminal they have reached the program, too, which ends as it likes.
   for (const int signal : {SIGINT, SIGQUIT}) std::signal(signal, SIG_IGN);
-  Report report = report_of(read_all(std::move(child.errors)));
-  int status = 0;
-  while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  report.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  Reader reader(std::move(child.errors));
+  const int code = read_to_end(child.pid, reader);
+  Report report = report_of(reader.finish());
+  report.code = code;
   report.json["exit_code"] = report.code;
   return report;
 }

@@ -2,14 +2,17 @@
 // torii-info: what this build and this machine can do, and what torii would run for a call.
 #include <torii/torii.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <exception>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "runtime/base/output.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/command_line.hpp"
 #include "tools/exit_codes.hpp"
@@ -161,12 +164,21 @@ CommandLine add_bits(const CommandLine& app, BitsQuestion& question) {
   return bits;
 }
 
-CommandLine add_costs(const CommandLine& app, std::vector<std::string>& program) {
-  const CommandLine costs =
-      app.add_command("costs", "runs a program, and sums what calls cost its ranks that were not like those before");
-  costs.add_option("program", program, "the program and its arguments, behind --");
+CommandLine add_costs(const CommandLine& app) {
+  const CommandLine costs = app.add_command(
+      "costs", "runs the program behind --, and sums what its calls cost that were not like those before");
   costs.set_examples("torii-info costs -- torii-run -n 4 -- all_reduce_perf -b 8 -e 1M");
   return costs;
+}
+
+/// The program and its arguments behind "--" of `costs`, which are not for this program: argc is then what stands
+/// before.
+std::vector<std::string> take_program(int& argc, char** argv) {
+  char** const end = argv + argc;
+  char** const dashes = std::find(argv, end, std::string_view("--"));
+  if (std::find(argv, dashes, std::string_view("costs")) == dashes || dashes == end) return {};
+  argc = static_cast<int>(dashes - argv);
+  return {dashes + 1, end};
 }
 
 int run(int argc, char** argv) {
@@ -195,8 +207,8 @@ int run(int argc, char** argv) {
   const CommandLine least = add_phases(app, moved);
   BitsQuestion summed;
   const CommandLine bits_of = add_bits(app, summed);
-  std::vector<std::string> program;
-  const CommandLine run_to_its_end = add_costs(app, program);
+  const CommandLine run_to_its_end = add_costs(app);
+  const std::vector<std::string> program = take_program(argc, argv);
   if (const auto code = parse(app, argc, argv)) return *code;
 
   question.svg = !svg.empty();
@@ -216,6 +228,7 @@ int run(int argc, char** argv) {
   } else if (bits_of.is_called()) {
     report = bits(summed);
   } else if (run_to_its_end.is_called()) {
+    const Output early(json, Output::Mode::append);  // what cannot be written is refused before the program runs
     report = costs(program);
   } else {
     report = overview();
