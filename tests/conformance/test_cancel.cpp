@@ -121,7 +121,7 @@ TEST(Cancellation, OfAThreadInABlockingCall) { cancel_while_waiting(torii_barrie
 
 /// That takes the short way of calls like ones before.
 TEST(Cancellation, OfAThreadInARepeatedCall) {
-  for (const std::vector<int>& nodes : {std::vector<int>{}, {0, 1}}) {
+  for (const std::vector<int>& nodes : kPlacesOfTwo) {
     cancel_while_waiting(torii_barrier, nullptr, nodes, 10);
     cancel_while_waiting(exchange_bytes, nullptr, nodes, 10);
   }

@@ -80,7 +80,7 @@ TEST(SendRecvFailures, AMissingSendEndsAtTheDeadlineAndNamesTheRank) {
 
 /// Other operations of the team end all the time, by the shortest way: nothing stands still.
 TEST(SendRecvFailures, AReceiveIsNotLateWhileCallsEnd) {
-  for (const std::vector<int>& nodes : {std::vector<int>{}, {0, 1}}) {
+  for (const std::vector<int>& nodes : kPlacesOfTwo) {
     ThreadTeam ranks = team_of(2, "TIMEOUT=0.4");
     ranks.nodes = nodes;
     run_as_threads(ranks, [](torii_context*, torii_team* team) {

@@ -24,6 +24,14 @@ struct ThreadTeam {
   void (*idle)(void* data) = nullptr;  ///< as of torii_context_options
 };
 
+/// Nodes of two ranks: both on one, and where there is a fabric to test also on two.
+inline const std::vector<std::vector<int>> kPlacesOfTwo = {
+    {},
+#if defined(TORII_TEST_LIBFABRIC)
+    {0, 1},
+#endif
+};
+
 /// Runs `body(context, team)` on every rank, each a thread, and joins them. Reports failures of setup to GoogleTest.
 void run_as_threads(const ThreadTeam& options, const std::function<void(torii_context*, torii_team*)>& body);
 
