@@ -50,9 +50,11 @@ struct TeamCalls {
 }
 
 /// The call has ended in the first polls.
-[[gnu::always_inline]] inline void end_at_once(const TeamCalls& team) noexcept {
-  team.calls.end_all();
-  if (!team.in_flight.is_idle()) team.in_flight.note_move();
+[[gnu::always_inline]] inline void end_at_once(OwnCalls& calls, InFlight& in_flight) noexcept {
+  calls.end_all();
+  if (in_flight.has_pairs()) [[unlikely]] {
+    in_flight.note_move();
+  }
 }
 
 /// The call has to wait: from here on it is a request like any other. Returns its status when it has ended.

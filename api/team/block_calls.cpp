@@ -46,7 +46,7 @@ bool BlockCalls::begin(const CallArguments& arguments, Status& status) noexcept 
   execution.begin(plan, call_plan->shape, buffers);
   for (int poll = 0; poll < kQuickPolls; ++poll) {
     if (execution.advance() != Execution::Progress::done) continue;
-    end_at_once(team_);
+    end_at_once(team_.calls, team_.in_flight);
     status = Status::ok;
     return true;
   }

@@ -32,6 +32,8 @@ class InFlight {
   int count() const noexcept { return count_; }
   /// No send and no receive either.
   bool is_idle() const noexcept { return count_ == 0 && pairs_.open() == 0; }
+  /// Whether this rank has sent or received.
+  bool has_pairs() const noexcept { return pairs_.are_used(); }
   /// Something has moved or ended. Waits for other operations of the team then do not stand still.
   void note_move() noexcept { moves_.store(moves() + 1, std::memory_order_relaxed); }
   /// An operation has started. It counts before it is on a channel, so that calls which end while its plan is installed

@@ -44,14 +44,13 @@ namespace {
       reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(call_plan.input_shift_bytes),
       reinterpret_cast<std::uintptr_t>(call.result) - static_cast<std::uintptr_t>(call_plan.result_shift_bytes),
       begun.salt);
-  const TeamCalls team = {channels_, calls_, in_flight_, waits_};
   for (int poll = 0; poll < kQuickPolls; ++poll) {
     if (execution.advance() != Execution::Progress::done) continue;
-    end_at_once(team);
+    end_at_once(calls_, in_flight_);
     status = Status::ok;
     return true;
   }
-  status = go_on(begun, call.input, call.result, team);
+  status = go_on(begun, call.input, call.result, {channels_, calls_, in_flight_, waits_});
   return true;
 }
 
