@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of two ranks that one thread drives, for callgrind to count: perf/instructions runs this program and says how
-// many instructions a call takes on each rank. With one thread nothing depends on how fast the machine is just now.
-// callgrind counts inside torii_perf_counted() and writes what it has counted after each torii_perf_cell_ends().
+// Calls of two and four ranks that one thread drives, for callgrind to count: perf/instructions runs this program and
+// says how many instructions a call takes on each rank. With one thread nothing depends on how fast the machine is just
+// now. callgrind counts inside torii_perf_counted() and writes what it has counted after each torii_perf_cell_ends().
 #include <torii/torii.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <barrier>
 #include <cstdint>
@@ -26,7 +25,7 @@
 
 namespace torii::perf {
 
-enum class Step { run, start, test };
+enum class Step { run, named, start, test };
 
 /// A rank's part in one call.
 struct Turn {
@@ -41,11 +40,21 @@ struct Turn {
 // Names without C++ decoration, as the options of callgrind want them. The empty assembly keeps the call of the library
 // inside the function: a jump at its end would leave it first.
 extern "C" {
+static torii_status torii_perf_named(torii_team* team, const torii_call& call) {
+  if (call.collective == TORII_ALLREDUCE) {
+    return torii_allreduce(team, call.input, call.result, call.count, call.type, call.op);
+  }
+  if (call.collective == TORII_BROADCAST) return torii_broadcast(team, call.result, call.count, call.type, call.root);
+  return torii_alltoall(team, call.input, call.result, call.count, call.type);
+}
 [[gnu::noinline]] torii_status torii_perf_uncounted(torii::perf::Step step, torii::perf::Turn* turn) {
   torii_status status = TORII_OK;
   switch (step) {
     case torii::perf::Step::run:
       status = torii_run(turn->team, &turn->call);
+      break;
+    case torii::perf::Step::named:
+      status = torii_perf_named(turn->team, turn->call);
       break;
     case torii::perf::Step::start:
       status = torii_start(turn->team, &turn->call, &turn->request);
@@ -78,10 +87,10 @@ int clock_gettime(clockid_t /*clock*/, timespec* time) noexcept {
 namespace torii::perf {
 namespace {
 
-constexpr int kRanks = 2;
 constexpr std::size_t kAlignBytes = 4096;
 constexpr int kTestsMost = 100000;
 constexpr int kFirstCalls = 10;
+constexpr std::size_t kTurnBytes = 8;  ///< by so much the second of two lengths is greater
 #if defined(__clang__)
 constexpr const char* kCompiler = __VERSION__;  // begins with its name
 #else
@@ -95,18 +104,27 @@ constexpr const char* kIsa = "auto";
 constexpr const char* kArchitecture = "other";
 #endif
 
+/// How the counted rank calls. Its peers start before it and end after it.
+enum class Way {
+  blocking,  ///< torii_run
+  named,     ///< torii_allreduce and the like
+  turns,     ///< the same, two lengths by turns
+  started    ///< torii_start and torii_test
+};
+
 struct Cell {
   torii_collective collective;
   std::size_t bytes;
-  bool blocking;  ///< the counted rank runs the call; its peer has started before and ends after
-  int rank;       ///< whose instructions count
+  Way way;
+  int rank;  ///< whose instructions count
 };
 
-/// The all-gather by which two threads of this process join.
+/// The all-gather by which threads of this process join.
 class Exchange {
  public:
+  explicit Exchange(int ranks) : ranks_(static_cast<std::size_t>(ranks)), barrier_(ranks) {}
   void gather(int rank, const void* mine, void* all, std::size_t bytes) {
-    if (rank == 0) bytes_.resize(bytes * kRanks);
+    if (rank == 0) bytes_.resize(bytes * ranks_);
     barrier_.arrive_and_wait();
     std::memcpy(bytes_.data() + bytes * static_cast<std::size_t>(rank), mine, bytes);
     barrier_.arrive_and_wait();
@@ -115,7 +133,8 @@ class Exchange {
   }
 
  private:
-  std::barrier<> barrier_{kRanks};
+  std::size_t ranks_;
+  std::barrier<> barrier_;
   std::vector<std::byte> bytes_;
 };
 
@@ -123,11 +142,11 @@ class Exchange {
 class Rank {
  public:
   void leave_team() { check(torii_team_destroy(team_), "cannot end the team"); }
-  /// When both ranks have left the team: they share one mapping of the memory in which they put.
+  /// When all ranks have left the team: they share one mapping of the memory in which they put.
   void leave_job() { check(torii_context_destroy(context_), "cannot end the context"); }
 
-  /// Collective: blocks until the other rank does it too.
-  void join(int rank, Exchange& exchange, const std::string& settings) {
+  /// Collective: blocks until the other ranks do it too.
+  void join(int rank, int ranks, Exchange& exchange, const std::string& settings) {
     struct Seat {
       Exchange* exchange;
       int rank;
@@ -135,7 +154,8 @@ class Rank {
     torii_context_options options{};
     options.size = sizeof(options);
     options.rank = rank;
-    options.ranks = kRanks;
+    options.ranks = ranks;
+    ranks_ = static_cast<std::size_t>(ranks);
     options.exchange = [](const void* mine, void* all, std::size_t bytes, void* data) {
       const auto* const at = static_cast<const Seat*>(data);
       at->exchange->gather(at->rank, mine, all, bytes);
@@ -151,22 +171,22 @@ class Rank {
     const std::size_t elements = cell.bytes / sizeof(float);
     input_.reset(static_cast<float*>(std::aligned_alloc(kAlignBytes, kAlignBytes + cell.bytes)));
     result_.reset(static_cast<float*>(std::aligned_alloc(kAlignBytes, kAlignBytes + cell.bytes)));
-    std::fill_n(input_.get(), elements, 1.0F);
-    std::fill_n(result_.get(), elements, 1.0F);
+    std::fill_n(input_.get(), elements + kTurnBytes / sizeof(float), 1.0F);
+    std::fill_n(result_.get(), elements + kTurnBytes / sizeof(float), 1.0F);
     Turn turn{team_, {}};
     turn.call.size = sizeof(turn.call);
     turn.call.collective = cell.collective;
     turn.call.input = input_.get();
     turn.call.result = result_.get();
-    turn.call.count = has_blocks(cell.collective) ? elements / kRanks : elements;
+    turn.call.count = has_blocks(cell.collective) ? elements / ranks_ : elements;
     turn.call.type = TORII_F32;
     turn.call.op = TORII_SUM;
     return turn;
   }
 
-  /// Both ranks gave ones.
+  /// All ranks gave ones.
   bool is_right(const Cell& cell) const {
-    const float expected = combines(cell.collective) ? static_cast<float>(kRanks) : 1;
+    const float expected = combines(cell.collective) ? static_cast<float>(ranks_) : 1;
     const float* const begin = result_.get();
     return std::all_of(begin, begin + cell.bytes / sizeof(float), [&](float value) { return value == expected; });
   }
@@ -177,6 +197,7 @@ class Rank {
   };
   torii_context* context_ = nullptr;
   torii_team* team_ = nullptr;
+  std::size_t ranks_ = 0;
   std::unique_ptr<float, Free> input_, result_;
 };
 
@@ -184,81 +205,88 @@ void step(Step what, Turn& turn, bool counts) {
   check(counts ? torii_perf_counted(what, &turn) : torii_perf_uncounted(what, &turn), "a call failed");
 }
 
-/// One call on both ranks; the counted rank's steps are counted if `counts`.
-void call_once(const Cell& cell, std::array<Turn, kRanks>& turns, bool counts) {
+/// One call on all ranks; the counted rank's steps are counted if `counts`.
+void call_once(const Cell& cell, std::vector<Turn>& turns, bool counts) {
   Turn& mine = turns[static_cast<std::size_t>(cell.rank)];
-  Turn& peers = turns[static_cast<std::size_t>(1 - cell.rank)];
-  mine.done = peers.done = 0;
-  // The peer's start alone need not put its part: that happens when it is moved on.
-  step(Step::start, peers, false);
-  step(Step::test, peers, false);
-  if (cell.blocking) {
-    step(Step::run, mine, counts);
-    mine.done = 1;
-  } else {
+  const auto move_peers = [&](Step what) {
+    for (Turn& one : turns) {
+      if (&one != &mine && one.done == 0) step(what, one, false);
+    }
+  };
+  for (Turn& one : turns) one.done = 0;
+  // A peer's start alone need not put its part: that happens when it is moved on.
+  move_peers(Step::start);
+  move_peers(Step::test);
+  if (cell.way == Way::started) {
     step(Step::start, mine, counts);
+  } else {
+    step(cell.way == Way::blocking ? Step::run : Step::named, mine, counts);
+    mine.done = 1;
   }
-  for (int i = 0; mine.done == 0 || peers.done == 0; ++i) {
+  for (int i = 0; std::ranges::any_of(turns, [](const Turn& one) { return one.done == 0; }); ++i) {
     if (i == kTestsMost) throw Failure(kWrongData, "a call does not end");
     if (mine.done == 0) step(Step::test, mine, counts);
-    if (peers.done == 0) step(Step::test, peers, false);
+    move_peers(Step::test);
   }
 }
 
-const char* name_of_way(const Cell& cell) { return cell.blocking ? "blocking" : "started"; }
+const char* name_of(Way way) {
+  constexpr const char* kNames[] = {"blocking", "named", "turns", "started"};
+  return kNames[static_cast<int>(way)];
+}
 
-void count_cell(const Cell& cell, std::array<Rank, kRanks>& ranks, int warm_up, int calls) {
-  std::array<Turn, kRanks> turns{ranks[0].turn(cell), ranks[1].turn(cell)};
-  // A first call installs plans together with the peer, so a rank cannot end it alone.
+void call_often(const Cell& cell, std::vector<Turn>& turns, int calls, bool counts) {
+  for (int i = 0; i < calls; ++i) {
+    const std::size_t other = cell.way == Way::turns && i % 2 != 0 ? kTurnBytes / sizeof(float) : 0;
+    for (Turn& one : turns) one.call.count += other;
+    call_once(cell, turns, counts);
+    for (Turn& one : turns) one.call.count -= other;
+  }
+}
+
+void count_cell(const Cell& cell, std::vector<Rank>& ranks, int warm_up, int calls) {
+  std::vector<Turn> turns;
+  for (Rank& rank : ranks) turns.push_back(rank.turn(cell));
+  // A first call installs plans together with the peers, so a rank cannot end it alone.
   Cell first = cell;
-  first.blocking = false;
-  for (int i = 0; i < kFirstCalls; ++i) call_once(first, turns, false);
-  for (int i = 0; i < warm_up; ++i) call_once(cell, turns, false);
-  for (int i = 0; i < calls; ++i) call_once(cell, turns, true);
+  first.way = Way::started;
+  call_often(first, turns, kFirstCalls, false);
+  call_often(cell, turns, warm_up, false);
+  call_often(cell, turns, calls, true);
   torii_perf_cell_ends();
-  const bool right = ranks[0].is_right(cell) && ranks[1].is_right(cell);
-  std::printf("%s %s %s %d %d\n", name(cell.collective), bytes_text(cell.bytes).c_str(), name_of_way(cell), cell.rank,
-              calls);
+  const bool right = std::ranges::all_of(ranks, [&](const Rank& rank) { return rank.is_right(cell); });
+  std::printf("%s %s %s %zu %d %d\n", name(cell.collective), bytes_text(cell.bytes).c_str(), name_of(cell.way),
+              ranks.size(), cell.rank, calls);
   std::fflush(stdout);
   if (!right) throw Failure(kWrongData, std::string("wrong data of ") + name(cell.collective));
 }
 
-/// Blocking calls only up to the size for which a rank can end alone, its peer having put its part before.
-std::vector<Cell> cells() {
-  constexpr std::size_t kEndsAloneBytes = 8;
+/// Blocking calls only of the size for which a rank can end alone, its peers having put their parts before. Of four
+/// ranks, the first and the last.
+std::vector<Cell> cells_of(int ranks) {
   std::vector<Cell> all;
   for (const torii_collective collective : {TORII_ALLREDUCE, TORII_BROADCAST, TORII_ALLTOALL}) {
-    for (const std::size_t bytes : {std::size_t{8}, std::size_t{1024}, std::size_t{65536}}) {
-      for (const bool blocking : {true, false}) {
-        if (blocking && bytes > kEndsAloneBytes) continue;
-        for (int rank = 0; rank < kRanks; ++rank) all.push_back({collective, bytes, blocking, rank});
+    const std::size_t least = ranks > 2 && has_blocks(collective) ? 16 : 8;
+    for (const std::size_t bytes : {least, std::size_t{1024}, std::size_t{65536}}) {
+      for (const Way way : {Way::blocking, Way::named, Way::turns, Way::started}) {
+        if (way != Way::started && bytes != least) continue;
+        if (way == Way::turns && ranks > 2) continue;
+        for (const int rank : {0, ranks - 1}) all.push_back({collective, bytes, way, rank});
       }
     }
   }
   return all;
 }
 
-int count(int argc, char** argv) {
-  int warm_up = 300, calls = 100;
-  std::string isa = kIsa;
-  const CommandLine app(
-      "Calls of two ranks in one thread, for callgrind; perf/instructions runs it and prints what it counts.");
-  app.add_option("-n", calls, "counted calls of each cell").range(1, 1000000).show_default();
-  app.add_option("-w", warm_up, "calls before them").range(3, 1000000).show_default();
-  app.add_option("--isa", isa, "instruction set of the kernels").show_default();
-  if (!parse_command_line(app, argc, argv, "instructions_perf -n 10")) return kOk;
-  // Whatever the environment and the number of CPUs, the same code runs.
-  const std::string settings = "TRANSPORT=shared_memory\nWAIT=spin\nTIMEOUT=60\nISA=" + isa;
-  // perf/instructions compares counts only where this line is the same.
-  std::printf("# built by %s for %s, isa %s\n", kCompiler, kArchitecture, isa.c_str());
-  Exchange exchange;
-  std::array<Rank, kRanks> ranks;
-  std::array<std::exception_ptr, kRanks> failures;
+void count_job(int ranks_number, const std::string& settings, int warm_up, int calls) {
+  Exchange exchange(ranks_number);
+  std::vector<Rank> ranks(static_cast<std::size_t>(ranks_number));
+  std::vector<std::exception_ptr> failures(ranks.size());
   std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        ranks[rank].join(static_cast<int>(rank), exchange, settings);
+        ranks[rank].join(static_cast<int>(rank), ranks_number, exchange, settings);
       } catch (...) {
         failures[rank] = std::current_exception();
       }
@@ -268,9 +296,26 @@ int count(int argc, char** argv) {
   for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
-  for (const Cell& cell : cells()) count_cell(cell, ranks, warm_up, calls);
+  for (const Cell& cell : cells_of(ranks_number)) count_cell(cell, ranks, warm_up, calls);
   for (Rank& rank : ranks) rank.leave_team();
   for (Rank& rank : ranks) rank.leave_job();
+}
+
+int count(int argc, char** argv) {
+  int warm_up = 300, calls = 100;
+  std::string isa = kIsa;
+  const CommandLine app(
+      "Calls of two and of four ranks in one thread, for callgrind; perf/instructions runs it and prints what it "
+      "counts.");
+  app.add_option("-n", calls, "counted calls of each cell").range(1, 1000000).show_default();
+  app.add_option("-w", warm_up, "calls before them").range(3, 1000000).show_default();
+  app.add_option("--isa", isa, "instruction set of the kernels").show_default();
+  if (!parse_command_line(app, argc, argv, "instructions_perf -n 10")) return kOk;
+  // Whatever the environment and the number of CPUs, the same code runs.
+  const std::string settings = "TRANSPORT=shared_memory\nWAIT=spin\nTIMEOUT=60\nISA=" + isa;
+  // perf/instructions compares counts only where this line is the same.
+  std::printf("# built by %s for %s, isa %s\n", kCompiler, kArchitecture, isa.c_str());
+  for (const int ranks : {2, 4}) count_job(ranks, settings, warm_up, calls);
   return kOk;
 }
 

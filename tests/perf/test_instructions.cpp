@@ -48,8 +48,8 @@ class InstructionsTest : public FolderTest {
 TEST_F(InstructionsTest, TheProgramMakesItsCallsWithoutValgrind) {
   const Outcome outcome = run({bin_dir() + "/instructions_perf", "-n", "10", "-w", "5"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_TRUE(holds(outcome.output, "allreduce 8 blocking 0 10\n")) << outcome.output;
-  EXPECT_TRUE(holds(outcome.output, "alltoall 64K started 1 10\n")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "allreduce 8 blocking 2 0 10\n")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "alltoall 64K started 4 3 10\n")) << outcome.output;
   const Outcome isa = run({bin_dir() + "/instructions_perf", "--isa", "abacus"});
   EXPECT_EQ(isa.code, 2) << isa.output;
   EXPECT_TRUE(holds(isa.output, "abacus")) << isa.output;
@@ -79,8 +79,8 @@ TEST_F(InstructionsTest, CountsRepeatAndAGreaterOneFails) {
       Process({kInstructions, "--bin", bin_dir(), "--saved", path("saved"), "--within", "0.1", "--keep", path("kept")})
           .wait(60);
   EXPECT_EQ(same.code, 0) << same.output;
-  EXPECT_TRUE(fs::exists(folder_ / "kept" / "broadcast-1K-started-1")) << same.output;
-  const std::string cell = "allreduce 8 blocking 0";
+  EXPECT_TRUE(fs::exists(folder_ / "kept" / "broadcast-1K-started-2-1")) << same.output;
+  const std::string cell = "allreduce 8 named 2 0";
   const Outcome dearer = compare(changed("less", cell, 0.97));
   EXPECT_EQ(dearer.code, 1) << dearer.output;
   EXPECT_TRUE(holds(dearer.output, "+3.09 %  too many")) << dearer.output;
