@@ -4,7 +4,7 @@
 
 #include <torii/torii.h>
 
-#include "api/team/pair_call.hpp"
+#include "api/calls/pair_call.hpp"
 
 namespace torii::c {
 

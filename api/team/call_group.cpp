@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/team/call_buffers.hpp"
-#include "api/team/last_error.hpp"
+#include "api/calls/call_buffers.hpp"
+#include "api/calls/last_error.hpp"
 
 namespace torii {
 void CallGroup::add(const CallArguments& arguments, const Membership& members) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "api/team/packed_calls.hpp"
+#include "api/calls/packed_calls.hpp"
 #include "api/team/scratch.hpp"
 #include "api/team/team.hpp"
 

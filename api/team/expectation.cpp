@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "api/team/finish.hpp"
+#include "api/calls/finish.hpp"
 #include "collectives/building/plan_builder.hpp"
 
 namespace torii {

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <utility>
 
-#include "api/team/letterbox.hpp"
-#include "api/team/team_control.hpp"
+#include "api/agreement/letterbox.hpp"
+#include "api/agreement/team_control.hpp"
 #include "runtime/execution/waiting.hpp"
 
 namespace torii {

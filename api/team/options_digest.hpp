@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "api/calls/team_options.hpp"
 #include "api/context/context.hpp"
-#include "api/team/team_options.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "api/team/last_error.hpp"
+#include "api/calls/last_error.hpp"
 #include "api/team/team.hpp"
 
 namespace torii {

@@ -9,17 +9,17 @@
 #include <string>
 #include <vector>
 
+#include "api/agreement/membership.hpp"
+#include "api/agreement/team_agreement.hpp"
+#include "api/agreement/trouble.hpp"
+#include "api/calls/last_error.hpp"
+#include "api/calls/plan_maker.hpp"
+#include "api/calls/request.hpp"
+#include "api/calls/team_options.hpp"
 #include "api/context/context.hpp"
-#include "api/team/last_error.hpp"
-#include "api/team/membership.hpp"
-#include "api/team/operations.hpp"
-#include "api/team/plan_cache.hpp"
-#include "api/team/plan_maker.hpp"
-#include "api/team/request.hpp"
-#include "api/team/staging_budget.hpp"
-#include "api/team/team_agreement.hpp"
-#include "api/team/team_options.hpp"
-#include "api/team/trouble.hpp"
+#include "api/installation/plan_cache.hpp"
+#include "api/installation/staging_budget.hpp"
+#include "api/running/operations.hpp"
 #include "runtime/plan/leaves.hpp"
 
 namespace torii {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "api/installation/staging.hpp"
 #include "api/team/options_digest.hpp"
-#include "api/team/staging.hpp"
 #include "runtime/bootstrap/agreement.hpp"
 
 namespace torii {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "api/agreement/survivor_messages.hpp"
+#include "api/agreement/survivors_judge.hpp"
+#include "api/installation/staging.hpp"
 #include "api/team/options_digest.hpp"
-#include "api/team/staging.hpp"
-#include "api/team/survivor_messages.hpp"
-#include "api/team/survivors_judge.hpp"
 #include "api/team/team_factory.hpp"
 
 namespace torii {

@@ -10,8 +10,8 @@
 #include <span>
 #include <string>
 
-#include "api/team/call_records.hpp"
-#include "api/team/refused_calls.hpp"
+#include "api/agreement/call_records.hpp"
+#include "api/agreement/refused_calls.hpp"
 #include "tests/exploration/station.hpp"
 #include "transports/shared_memory/address_table.hpp"
 

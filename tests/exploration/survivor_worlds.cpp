@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "api/team/node_survivors.hpp"
+#include "api/agreement/node_survivors.hpp"
 #include "runtime/base/platform.hpp"
 #include "tests/exploration/station.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of one node that agree on the team of survivors (api/team/node_survivors.hpp): all that come to a round have
-// the team, or none.
+// Ranks of one node that agree on the team of survivors (api/agreement/node_survivors.hpp): all that come to a round
+// have the team, or none.
 #pragma once
 
 #include <memory>

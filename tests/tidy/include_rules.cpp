@@ -76,9 +76,13 @@ constexpr auto kSubfolders = std::to_array<Subfolder>({
     {"transports", "mixed", 1},
     {"transports", "fibers", 2},
     {"api", "context", 0},
-    {"api", "team", 1},
-    {"api", "redistribution", 2},
-    {"api", "c", 3},
+    {"api", "agreement", 1},
+    {"api", "calls", 2},
+    {"api", "installation", 3},
+    {"api", "running", 4},
+    {"api", "team", 5},
+    {"api", "redistribution", 6},
+    {"api", "c", 7},
 });
 /// The last folders of runtime and collectives that are arithmetic: what computes, chooses or proves a plan sees
 /// nothing that could move a byte.

@@ -246,7 +246,7 @@ TEST_F(Planted, OpenMpiOrder) {
 
 TEST_F(Planted, InnerLaw) {
   for (const char* folder : {"runtime/plan", "runtime/bootstrap", "collectives/building", "collectives/proof",
-                             "transports/libfabric", "api/team"}) {
+                             "transports/libfabric", "api/installation", "api/team"}) {
     plant(std::string(folder) + "/b.hpp", header(""));
   }
   const auto caught = [&](const std::string& path, const std::string& target) {
@@ -258,6 +258,7 @@ TEST_F(Planted, InnerLaw) {
   caught("collectives/drawing/a.cpp", "collectives/proof/b.hpp");
   caught("transports/ucx/a.cpp", "transports/libfabric/b.hpp");
   caught("api/context/a.cpp", "api/team/b.hpp");
+  caught("api/calls/a.cpp", "api/installation/b.hpp");
   expect_caught("inner_law", 1, "runtime/a.cpp", head("int x;\n"));
   expect_clean("runtime/execution/a.cpp",
                head("#include \"runtime/bootstrap/b.hpp\"\n#include \"runtime/plan/b.hpp\"\n"));

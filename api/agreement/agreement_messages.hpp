@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between members on several nodes beside operations: how far each member is, who has left, why the team
+// failed, which splits are made.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/agreement/letterbox.hpp"
+
+namespace torii {
+
+/// One per team on several nodes. For the team's caller, but for propose(), which any thread may call.
+/// All waits in here end by themselves.
+class AgreementMessages {
+ public:
+  AgreementMessages(Letterbox& box, std::int64_t timeout_ns);
+
+  /// Tells members of other nodes the call that this one waits in, if it has been quiet since `quiet_since_ns` (0: it
+  /// has not): first after 100 ms, then at growing intervals up to a second; more often if the deadline is short.
+  void publish(const Standing& standing, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept;
+  /// True when something was told in the wait that now ends: peers should learn of its end, by tell().
+  bool owes_end() const noexcept { return interval_ns_ != 0; }
+  void tell(const Standing& standing) noexcept;
+  /// The last standing that has come from a member of another node, and when it came (0: none has come).
+  struct View {
+    Standing standing;
+    std::uint64_t beat = 0;
+    std::int64_t changed_ns = 0;
+  };
+  /// Calls in order and persistent operations are told in turn, and remembered apart.
+  const View& view(int member, bool is_persistent = false) noexcept;
+
+  void put_epoch(std::uint64_t epoch) noexcept;
+  bool has_reached(int member, std::uint64_t epoch) const noexcept;
+  bool has_departed(int member) const noexcept { return has_reached(member, Letterbox::kLeft); }
+  /// Tells all members of a plan that this rank has installed.
+  void put_install(std::uint64_t number, std::uint64_t word) noexcept;
+  std::uint64_t install_word(int member, std::uint64_t number) const noexcept;
+
+  /// Tells all members what this rank has refused, and moves the transport until the notice has left, a tenth of a
+  /// second at the longest.
+  void put_refusal(const RefusalNotice& notice) noexcept;
+  /// The notices that a member has put by put_refusal().
+  std::span<const RefusalNotice> refusals(int member) const noexcept { return box_.inbox(member).refusals; }
+
+  /// This rank makes no more calls, and `completed` is the last one that it has ended: kLeft, or kDeparted as the last
+  /// words to all members. Then nothing may be put through this object afterwards.
+  void leave(std::uint64_t completed, std::uint64_t word) noexcept;
+  /// True when view() shows what the member of another node said in leave(): only then it tells of call 0.
+  bool has_told_last_call(int member) noexcept {
+    const View& told = view(member);
+    return told.beat != 0 && told.standing.sequence == 0;
+  }
+
+  /// True once anybody, this rank included, has proposed a failure.
+  bool is_alarmed() const noexcept;
+  /// The word that is not 0 once is_alarmed().
+  const std::uint64_t& alarm() const noexcept { return box_.own().alarm; }
+  /// Tells all members why the team failed, unless a member has done so before.
+  void propose(Status status, int member, const std::string& text, const MemberSet& absent = {}) noexcept;
+  /// How long members that say nothing are waited for, when others tell why they leave.
+  std::int64_t grace_ns() const noexcept { return grace_ns_; }
+  /// The one cause: waits until no living member can propose another one, or for a moment, and takes that of the lowest
+  /// member. nullptr when an alarm came, and no cause within a second.
+  const Letters::Proposal* settle() noexcept;
+
+  /// Tells all members how many splits this one knows as made, and moves the transport until the words have left.
+  /// `gives_up`: this one takes the next split for not made.
+  void put_splits(std::uint64_t made, bool gives_up) noexcept;
+  /// The last such message of a member, and whether the member has said that it knows of the team's failure.
+  struct Splits {
+    std::uint64_t made;
+    bool gives_up;
+    bool has_heard;  ///< of the team's failure: the messages of a split no longer tell the member that it is made
+  };
+  Splits splits(int member) const noexcept;
+
+ private:
+  const Letters::Proposal* proposal_of(int member) const noexcept { return box_.arrived(member, &Letters::proposal); }
+  bool is_closed() noexcept;
+
+  Letterbox& box_;
+  std::int64_t grace_ns_;
+  std::int64_t first_ns_;
+  std::int64_t most_ns_;
+  std::int64_t interval_ns_ = 0;  ///< 0: nothing was told in this wait
+  std::int64_t told_ns_ = 0;
+  std::uint64_t beat_ = 0;
+  struct Views {
+    View in_order;
+    View persistent;
+  };
+  std::vector<Views> views_;
+  std::atomic<bool> proposed_ = false;  ///< or has said that it proposes nothing
+  const Letters::Proposal* settled_ = nullptr;
+  std::uint64_t splits_ = 0;  ///< that this rank knows as made
+  bool has_settled_ = false;
+};
+
+}  // namespace torii

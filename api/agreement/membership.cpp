@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The members of a team: nodes, memory, names in messages.
+#include "api/agreement/membership.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace torii {
+
+Membership::Membership(Context& context, std::vector<Member> members, std::int64_t timeout_ns)
+    : context_(context),
+      members_(std::move(members)),
+      rank_(member_of(context.rank())),
+      own_control_(&control(rank_)),
+      wait_mode_(context.settings().wait),
+      timeout_ns_(timeout_ns) {
+  for (int member = 0; member < ranks(); ++member) several_nodes_ |= is_distant(member);
+}
+
+int Membership::member_of(int context_rank) const noexcept {
+  const auto at = std::find_if(members_.begin(), members_.end(),
+                               [=](const Member& member) { return member.context_rank == context_rank; });
+  return at == members_.end() ? -1 : static_cast<int>(at - members_.begin());
+}
+
+bool Membership::is_distant(int member) const noexcept {
+  return transport().node(at(member).context_rank) != transport().node(context_.rank());
+}
+
+TeamControl& Membership::control(int member) const noexcept {
+  const Member& of = at(member);
+  return *reinterpret_cast<TeamControl*>(transport().mapped(of.context_rank, of.memory_offset));
+}
+
+std::string Membership::text(int member) const {
+  return "rank " + std::to_string(member) + " on host " + context_.host(at(member).context_rank);
+}
+
+std::string Membership::text(const std::vector<int>& members) const {
+  constexpr std::size_t kNamedMost = 4;
+  std::string list;
+  for (std::size_t i = 0; i < std::min(members.size(), kNamedMost); ++i) {
+    list += (i == 0 ? "" : ", ") + text(members[i]);
+  }
+  if (members.size() > kNamedMost) list += " and " + std::to_string(members.size() - kNamedMost) + " more";
+  return list;
+}
+
+}  // namespace torii

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control memory of a team in each member's arena, beside its staging: failures, call records, departures.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "api/agreement/install_log.hpp"
+#include "api/agreement/refused_calls.hpp"
+#include "api/agreement/survivors_record.hpp"
+#include "runtime/execution/words.hpp"
+
+namespace torii {
+
+inline constexpr std::size_t kFailureTextBytes = 472;
+
+/// Claimed once, by compare-and-swap, in the first member's arena: all survivors report the same cause. The memory
+/// stays readable when that member is dead, since every process maps it.
+struct alignas(kLineBytes) FailureRecord {
+  enum State : std::uint32_t { kNone = 0, kClaimed = 1, kPublished = 2 };
+  std::atomic<std::uint32_t> state;
+  std::int32_t status;
+  std::int32_t rank;  ///< in the team; -1: none
+  MemberSet absent;   ///< as in Cause
+  char text[kFailureTextBytes];
+};
+
+/// One record for each recent call of this rank. Peers that are stuck read it, to name calls that differ.
+struct alignas(kLineBytes) CallRecord {
+  std::atomic<std::uint64_t> sequence;  ///< of the call, counted from 1, or persistent_sequence(); 0 while written
+  std::atomic<std::uint64_t> count;
+  std::atomic<std::uint64_t> kind;  ///< signature with its salt, collective, type and operation: pack_kind()
+  std::atomic<std::int64_t> root;
+};
+
+/// A member's place in its calls, as its peers know it.
+struct Standing {
+  std::uint64_t sequence = 0;  ///< of the call that it waits in; fields as in CallRecord
+  std::uint64_t count = 0;
+  std::uint64_t kind = 0;
+  std::int64_t root = 0;
+  std::uint64_t completed = 0;  ///< as in TeamControl
+};
+
+constexpr std::uint64_t pack_kind(std::uint32_t signature, std::uint8_t collective, std::uint8_t type,
+                                  std::uint8_t op) noexcept {
+  return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint64_t>(collective) << 16 |
+         static_cast<std::uint64_t>(type) << 8 | op;
+}
+/// The same behind the calls before this one (CallHistory::salt()).
+constexpr std::uint64_t salted(std::uint64_t kind, std::uint32_t salt) noexcept {
+  return kind ^ static_cast<std::uint64_t>(salt) << 32;
+}
+/// Set in the kind of a persistent operation that is being prepared, to tell it from a call of the same kind.
+inline constexpr std::uint64_t kPreparesInRecord = std::uint64_t{1} << 63 | std::uint64_t{1} << 24;
+/// Set in the kind of several calls of a group that run as one.
+inline constexpr std::uint64_t kPacksInRecord = std::uint64_t{1} << 25;
+/// Set in the kind of a call over leaves.
+inline constexpr std::uint64_t kLeavesInRecord = std::uint64_t{1} << 26;
+/// Set in the kind of a call whose operation does not commute.
+inline constexpr std::uint64_t kOrderedInRecord = std::uint64_t{1} << 27;
+/// Records of the calls that share channels, then those of the persistent operations.
+inline constexpr std::size_t kSharedRecords = 16;
+inline constexpr std::size_t kCallRecords = 32;
+
+/// The sequence of a persistent operation's start: its channel, and how often it was started there. Never equal to that
+/// of a call on the shared channels, which count from 1.
+constexpr std::uint64_t persistent_sequence(std::size_t channel, std::uint64_t starts) noexcept {
+  return static_cast<std::uint64_t>(channel + 1) << 40 | starts;
+}
+constexpr bool is_persistent(std::uint64_t sequence) noexcept { return sequence >> 40 != 0; }
+constexpr std::size_t record_index(std::uint64_t sequence) noexcept {
+  return is_persistent(sequence) ? kSharedRecords + (sequence >> 40) % (kCallRecords - kSharedRecords)
+                                 : sequence % kSharedRecords;
+}
+
+/// What a member has said in TeamControl::departed; 0: nothing.
+inline constexpr std::uint8_t kHasLeft = 1;  ///< it makes no more calls
+inline constexpr std::uint8_t kIsGone = 2;   ///< its last word: it writes no more either
+
+/// Fresh arena memory is zero, and a zeroed TeamControl is valid: no rank constructs it.
+struct TeamControl {
+  FailureRecord failure;  ///< used in the first member's arena only
+  /// Twice the number of splits that all members agreed on, and one more after one that failed; then there are no more.
+  /// Used in the first member's arena only.
+  std::atomic<std::uint32_t> splits;
+  CallRecord call_records[kCallRecords];
+  SurvivorsRecord survivors;
+  RefusalNotices refusals;                                                      ///< of this rank
+  alignas(kLineBytes) std::atomic<std::uint64_t> installs[InstallLog::kWords];  ///< words of this rank
+  /// The last call up to which this rank has ended all: a rank that dies after a call does not hold that call up.
+  alignas(kLineBytes) std::atomic<std::uint64_t> completed;
+  /// When this rank last attended to a call that it waits in (now_ns()): tells a rank that waits from one that is
+  /// stuck.
+  std::atomic<std::int64_t> looked_ns;
+  alignas(kLineBytes) std::atomic<std::uint64_t> recycled;  ///< twice the number of times the staging was emptied
+  /// The most of this memory that any departed member may have written into, from its beginning.
+  std::atomic<std::uint64_t> touched_bytes;
+  /// Not 0: a member of this node has begun to send and receive, so this rank takes messages when it waits.
+  std::atomic<std::uint32_t> has_sends;
+  alignas(kLineBytes) std::atomic<std::uint8_t> departed[kTeamRanksMax];  ///< written by member m
+};
+
+}  // namespace torii

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a call to all that does not depend on its buffers: checks, selection, layout, kernel.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "api/agreement/membership.hpp"
+#include "api/calls/call_arguments.hpp"
+#include "api/calls/call_class.hpp"
+#include "api/calls/call_plan.hpp"
+#include "api/calls/team_options.hpp"
+#include "collectives/selection/selection.hpp"
+#include "runtime/topology/topology.hpp"
+
+namespace torii {
+
+/// The choices of a team's options. Equal calls on all members give plans that fit together.
+class PlanMaker {
+ public:
+  /// A plan may use up to `staging_bytes` of each member. Throws Error{invalid_argument} for options that make no
+  /// sense. `members` must outlive the maker.
+  PlanMaker(const Membership& members, const TeamOptions& options, std::size_t staging_bytes);
+
+  const Topology& topology() const noexcept { return rules_.topology; }
+  /// The class of a call, so far as it does not depend on its length. Throws Error{invalid_argument} for a call that
+  /// cannot be made.
+  ClassKey key_of(const CallArguments& arguments) const;
+  /// The bytes of the call's vector as its layout counts them.
+  std::size_t vector_bytes(const CallArguments& arguments, const ClassKey& key) const noexcept;
+  /// Selects and plans: what takes long. Throws Error{unsupported} for a call that no algorithm serves.
+  std::unique_ptr<CallClass> make_class(const CallArguments& arguments, const ClassKey& key) const;
+  /// The same, or what a team that chooses alike has made. Classes with leaves are a team's own.
+  std::unique_ptr<CallClass> share_class(const CallArguments& arguments, const ClassKey& key) const;
+  /// A call plan of the class, to be filled in. Throws Error{unsupported}.
+  std::unique_ptr<CallPlan> blank(const CallArguments& arguments, const CallClass& its_class) const;
+  /// Fills in a call plan of the class that nobody uses. Throws Error{invalid_argument}.
+  void fill(CallPlan& call_plan, const CallArguments& arguments) const;
+  /// Fills in a plain call plan for another length, between count_least and count_most.
+  void set_count(CallPlan& call_plan, std::size_t count) const noexcept;
+  /// All of these, for one call. Throws Error{invalid_argument | unsupported} for a call that cannot be made.
+  std::unique_ptr<CallPlan> make(const CallArguments& arguments) const;
+
+ private:
+  /// At `run` rows may combine in any order; but all rows combine scans in the order of ranks.
+  bool is_ordered(const CallArguments& arguments) const noexcept {
+    return !arguments.commutes && !is_prefix(arguments.collective);
+  }
+  Determinism determinism_of(const CallArguments& arguments) const noexcept {
+    return arguments.leaves != nullptr || is_ordered(arguments) ? Determinism::canonical : rules_.determinism;
+  }
+  bool sums_travel_as_float(const CallArguments& arguments) const noexcept;
+  bool runs_as_float(const CallArguments& arguments) const noexcept;
+  std::size_t own_element_bytes(const CallArguments& arguments) const noexcept;
+  PlanRequest request_of(const CallArguments& arguments, bool wide) const;
+  Selected select_for(const CallArguments& arguments, const PlanRequest& request, std::size_t total_bytes) const;
+  std::unique_ptr<CallPlan> make_lengths(const CallArguments& arguments, const CallClass& its_class) const;
+  void set_lengths(CallPlan& call_plan, const std::size_t* block_counts) const;
+
+  const Membership& members_;
+  const std::shared_ptr<KnownClasses> known_;
+  const ChoiceRules& rules_;
+};
+
+/// The length that selection assumes for blocks of unequal lengths: more than any vector has.
+inline constexpr std::size_t kUnequalBytes = static_cast<std::size_t>(-1);
+
+/// The bytes of one element as the caller has it.
+std::size_t element_bytes_of(const CallArguments& arguments) noexcept;
+/// The least power of two not below `bytes`: the size by which a user's element counts when vectors are divided, so
+/// that no boundary of blocks, segments or granules cuts an element. Predefined types are powers of two already.
+std::size_t unit_bytes_of(std::size_t bytes) noexcept;
+
+/// The limit of a plan's staging, and all that the staging depends on besides the plan. Equal on all members.
+struct StagingLimit {
+  std::size_t bytes = 0;
+  Widening widening = Widening::none;
+  bool several_nodes = false;
+};
+/// The plan of `rank`, with segments made shorter until it fits or they have 512 bytes. Bits do not depend on segments.
+Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, const StagingLimit& limit);
+
+/// Vectors from this size on are stored past the caches: they would evict what the next segments need. A guess from the
+/// size of the second-level caches; other sizes have not been measured.
+inline constexpr std::size_t kNonTemporalBytes = std::size_t{8} << 20;
+
+}  // namespace torii

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds call plans, installs plans, and agrees with the members on them.
+#include "api/installation/plan_cache.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace torii {
+namespace {
+
+constexpr std::size_t kClassesMax = 256;
+/// Call plans of a class that are kept for calls by turns, be it of other lengths or of other types.
+constexpr std::size_t kKeptInClass = 8;
+/// So many of a class's plans may be left over from calls that were in flight at once.
+constexpr std::size_t kLeftInClass = 32;
+
+/// Where a plain call's plan is looked for: by its length, or by a number for all lengths of like size.
+std::size_t place_of(const CallKey& call, std::size_t length) noexcept {
+  const bool is_rooted = has_root(static_cast<Collective>(call.collective));
+  const std::uint64_t words = static_cast<std::uint64_t>(call.collective) << 48 ^
+                              static_cast<std::uint64_t>(call.type) << 40 ^ static_cast<std::uint64_t>(call.op) << 32 ^
+                              static_cast<std::uint64_t>(is_rooted ? call.root : 0) << 16 ^ length;
+  return static_cast<std::size_t>(words * 0x9e3779b97f4a7c15ULL >> 56);
+}
+/// No count is so large.
+std::size_t like_length(std::size_t count) noexcept { return ~static_cast<std::size_t>(std::bit_width(count)); }
+
+/// Whether plans of the two calls have kernels and ends alike, so that one is filled in for the other by its lengths.
+bool are_alike(const CallArguments& a, const CallArguments& b) noexcept {
+  return a.type == b.type && op_number(a) == op_number(b) && a.user.call == b.user.call && (a.tag == 0) == (b.tag == 0);
+}
+
+bool differs_in_length_alone(const CallKey& call, const CallPlan& call_plan) noexcept {
+  const CallArguments& last = call_plan.arguments;
+  return call.collective == call_plan.key && call_plan.counts.contains(call.count) &&
+         call.type == static_cast<int>(last.type) && call.op == static_cast<int>(last.op) &&
+         (call.root == last.root || !has_root(last.collective));
+}
+
+/// Tells the plan from all others of the team on one channel.
+std::string key_of(const CallPlan& call_plan) {
+  const PlanRequest& request = call_plan.selected->request;
+  // The binding names all fields, so a new one does not compile until it is a part of the key.
+  const auto& [segment_bytes, slots, window, one_shot, radix, common_root, lanes] = request.tuning;
+  const Algorithm* algorithm = call_plan.selected->algorithm;
+  return std::string(algorithm->name) + ' ' + std::string(name(request.collective)) + ' ' +
+         std::to_string(request.root) + ' ' + std::to_string(static_cast<int>(call_plan.selected->widening)) + ' ' +
+         std::to_string(segment_bytes) + ' ' + std::to_string(slots) + ' ' + std::to_string(window) + ' ' +
+         std::to_string(one_shot) + ' ' + std::to_string(radix) + ' ' + std::to_string(common_root) + ' ' +
+         std::string(name(request.determinism)) + ' ' +
+         std::to_string(request.leaves == nullptr ? 0 : request.leaves->digest()) + ' ' +
+         std::string(lanes.begin(), lanes.end());
+}
+
+}  // namespace
+
+PlanCache::PlanCache(const Membership& members, TeamAgreement& agreement, const PlanMaker& maker,
+                     StagingBudget& staging)
+    : members_(members), agreement_(agreement), maker_(maker), staging_(staging) {}
+
+CallPlan* PlanCache::find(const CallArguments& arguments) {
+  CallClass& its_class = class_of(arguments);
+  CallPlan* const call_plan = plan_in(its_class, arguments);
+  remember(*call_plan);
+  return call_plan;
+}
+
+/// So that recall() finds it, if it is that of a plain call.
+void PlanCache::remember(CallPlan& call_plan) noexcept {
+  const CallArguments& plain = call_plan.arguments;
+  if (!call_plan.counts.contains(plain.count)) return;
+  CallKey call;
+  call.collective = call_plan.key;
+  call.type = static_cast<int>(plain.type);
+  call.op = static_cast<int>(plain.op);
+  call.root = plain.root;
+  recent_[place_of(call, plain.count)] = &call_plan;
+  recent_[place_of(call, like_length(plain.count))] = &call_plan;
+}
+
+CallPlan* PlanCache::recall(const CallKey& call) noexcept {
+  static_assert(kPlaces == 256, "place_of() gives eight bits");
+  CallPlan* const same = recent_[place_of(call, call.count)];
+  if (same != nullptr && same->arguments.count == call.count && differs_in_length_alone(call, *same)) return same;
+  CallPlan* const alike = recent_[place_of(call, like_length(call.count))];
+  if (alike == nullptr || !differs_in_length_alone(call, *alike)) return nullptr;
+  CallPlan* const free = next_unused(*alike->its_class, alike->arguments);
+  if (free == nullptr) return nullptr;
+  maker_.set_count(*free, call.count);
+  remember(*free);
+  return free;
+}
+
+/// The plan of the class to fill in for a call like this one, each time another one; nullptr if none is free, or the
+/// class has room for more.
+CallPlan* PlanCache::next_unused(CallClass& its_class, const CallArguments& arguments) noexcept {
+  const std::size_t count = its_class.call_plans.size();
+  if (count < kKeptInClass) return nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    its_class.next_filled = (its_class.next_filled + 1) % count;
+    CallPlan& call_plan = *its_class.call_plans[its_class.next_filled];
+    if (call_plan.users == 0 && are_alike(call_plan.arguments, arguments)) return &call_plan;
+  }
+  return nullptr;
+}
+
+CallClass& PlanCache::class_of(const CallArguments& arguments) {
+  const ClassKey key = maker_.key_of(arguments);
+  const std::size_t bytes = maker_.vector_bytes(arguments, key);
+  for (auto known = classes_.rbegin(); known != classes_.rend(); ++known) {
+    if (!(*known)->serves(key, bytes)) continue;
+    std::rotate(std::prev(known.base()), known.base(), classes_.end());
+    return *classes_.back();
+  }
+  auto fresh = maker_.share_class(arguments, key);
+  Counters::add(members_.transport().counters().call_plans);
+  if (classes_.size() >= kClassesMax) drop_oldest();
+  return *classes_.emplace_back(std::move(fresh));
+}
+
+/// Those for which `is_dropped`; nobody uses them.
+template <class IsDropped>
+void PlanCache::drop_plans(CallClass& its_class, IsDropped&& is_dropped) noexcept {
+  std::erase_if(its_class.call_plans, [&](const auto& call_plan) {
+    if (!is_dropped(*call_plan)) return false;
+    std::ranges::replace(recent_, call_plan.get(), nullptr);
+    return true;
+  });
+}
+
+/// The plans of a class that is dropped stay installed.
+void PlanCache::drop_oldest() noexcept {
+  const auto is_used = [](const auto& call_plan) { return call_plan->users != 0; };
+  const auto oldest =
+      std::ranges::find_if(classes_, [&](const auto& one) { return std::ranges::none_of(one->call_plans, is_used); });
+  if (oldest == classes_.end()) return;
+  drop_plans(**oldest, [](const CallPlan&) { return true; });
+  classes_.erase(oldest);
+}
+
+CallPlan* PlanCache::plan_in(CallClass& its_class, const CallArguments& arguments) {
+  auto& call_plans = its_class.call_plans;
+  for (const auto& call_plan : call_plans) {
+    if (same_call(call_plan->arguments, arguments, members_.ranks())) return call_plan.get();
+  }
+  if (call_plans.size() > kLeftInClass) {
+    drop_plans(its_class, [](const CallPlan& one) { return one.users == 0; });
+  }
+  CallPlan* filled = next_unused(its_class, arguments);
+  if (filled == nullptr) {
+    filled = call_plans.emplace_back(maker_.blank(arguments, its_class)).get();
+    filled->its_class = &its_class;
+  }
+  try {
+    maker_.fill(*filled, arguments);
+  } catch (...) {
+    drop_plans(its_class, [filled](const CallPlan& one) { return &one == filled; });  // half filled in
+    throw;
+  }
+  return filled;
+}
+
+bool PlanCache::refresh_on(CallPlan& call_plan, std::size_t channel) const noexcept {
+  if (channel >= call_plan.on_channels.size()) return false;
+  CallPlan::OnChannel& installed = call_plan.on_channels[channel];
+  const CallShape& shape = call_plan.shape;
+  if (installed.memory == nullptr || installed.plan == nullptr || shape.layout.segments() != 1) return false;
+  if (installed.is_current) return installed.has_program;
+  compile_linear(*installed.plan, shape.layout, shape.unit_bytes, shape.element_bytes, *installed.memory);
+  installed.is_current = installed.has_program = true;
+  return true;
+}
+
+void PlanCache::install_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits) {
+  install_one(call_plan, channel, waits);
+  if (call_plan.lengths == nullptr) return;
+  install_one(*call_plan.lengths, channel, waits);
+  // Making room for the second may have taken the first away, and there is room for two.
+  install_one(call_plan, channel, waits);
+}
+
+void PlanCache::install_one(CallPlan& call_plan, std::size_t channel, StartWaits& waits) {
+  if (call_plan.on_channels.size() <= channel) call_plan.on_channels.resize(channel + 1);
+  if (plans_.size() <= channel) plans_.resize(channel + 1);
+  if (call_plan.is_ready_on(channel)) return;
+  CallPlan::OnChannel& installed = call_plan.on_channels[channel];
+  if (installed.plan == nullptr) installed.plan = installed_on(call_plan, channel, waits);
+  const CallShape& shape = call_plan.shape;
+  if (has_linear(*installed.plan, shape.layout)) {
+    if (installed.memory == nullptr) installed.memory = std::make_unique<LinearProgram>();
+    compile_linear(*installed.plan, shape.layout, shape.unit_bytes, shape.element_bytes, *installed.memory);
+    installed.has_program = true;
+  }
+  installed.is_current = true;
+}
+
+/// The call's plan on the channel, which all calls have that differ in their lengths and buffers alone.
+InstalledPlan* PlanCache::installed_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits) {
+  const std::string key = key_of(call_plan);
+  auto found = plans_[channel].find(key);
+  if (found == plans_[channel].end()) {
+    auto fresh = make_plan(call_plan, waits);
+    log_install(*fresh, key + " on channel " + std::to_string(channel), waits);
+    found = plans_[channel].emplace(key, std::move(fresh)).first;
+  }
+  return found->second.get();
+}
+
+/// Assigns staging to the plan.
+std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, StartWaits& waits) {
+  const PlanRequest& request = call_plan.selected->request;
+  const std::size_t segment_bytes = request.tuning.segment_bytes;
+  const Algorithm* algorithm = call_plan.selected->algorithm;
+  Plan plan = algorithm->plan(request, members_.rank());
+  const std::size_t bytes =
+      staging_shape(plan, segment_bytes, call_plan.selected->widening, members_.several_nodes()).total_bytes;
+  if (bytes > staging_.bytes()) {
+    throw Error(Status::no_resource, "the plan of " + std::string(algorithm->name) + " needs " + std::to_string(bytes) +
+                                         " bytes of staging, a team of " + std::to_string(members_.ranks()) +
+                                         " ranks has " + std::to_string(staging_.bytes()) +
+                                         "; make TORII_SEGMENT or TORII_SLOTS smaller, or TORII_ARENA larger where "
+                                         "the fabric pins it");
+  }
+  if (!staging_.has_room(bytes)) staging_.recycle(waits, [this] { forget_plans(); });
+  staging_.reserve(bytes);
+  Placement placement;
+  placement.transport = &members_.transport();
+  placement.collective = request.collective;
+  placement.learnt = learnt_;
+  for (const Member& member : members_.all()) {
+    placement.context_ranks.push_back(member.context_rank);
+    placement.staging_offsets.push_back(staging_.next_offset(member));
+  }
+  placement.plan_of = [&](int rank) { return algorithm->plan(request, rank); };
+  auto fresh =
+      std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, call_plan.selected->widening, placement));
+  staging_.take(bytes);
+  return fresh;
+}
+
+/// `key` tells the plan from all others of the team.
+void PlanCache::log_install(InstalledPlan& plan, const std::string& key, StartWaits& waits) {
+  // A word may be overwritten when all members agree on it.
+  if (const std::uint64_t next = installs_.number() + 1; next > InstallLog::kWords) {
+    for (int member = 0; member < members_.ranks(); ++member) {
+      waits.wait_for(member, "to install a plan",
+                     [&] { return verdict(member, next - InstallLog::kWords) == InstallLog::Verdict::agrees; });
+    }
+  }
+  const std::string text = key + " at " + std::to_string(staging_.used_bytes());
+  const std::uint64_t number = installs_.add(XXH3_64bits(text.data(), text.size()));
+  plan.unagreed = number;
+  Counters::add(members_.transport().counters().installed_plans);
+  agreement_.put_install(number, installs_.word(number));
+}
+
+/// Empties what call plans have on channels, and removes nothing: the one for which room is made is among them.
+void PlanCache::forget_plans() noexcept {
+  for (Plans& plans : plans_) plans.clear();
+  const auto forget = [](CallPlan& call_plan) {
+    for (CallPlan::OnChannel& installed : call_plan.on_channels) installed = {};
+  };
+  for (const auto& its_class : classes_) {
+    for (const auto& call_plan : its_class->call_plans) {
+      forget(*call_plan);
+      if (call_plan->lengths != nullptr) forget(*call_plan->lengths);
+    }
+  }
+}
+
+}  // namespace torii

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The call plans of a team, and the plans that it has installed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/agreement/install_log.hpp"
+#include "api/calls/call_class.hpp"
+#include "api/calls/call_plan.hpp"
+#include "api/calls/plan_maker.hpp"
+#include "api/calls/request.hpp"
+#include "api/installation/staging_budget.hpp"
+
+namespace torii {
+
+/// For the team's caller.
+class PlanCache {
+ public:
+  /// The arguments must outlive the cache.
+  PlanCache(const Membership& members, TeamAgreement& agreement, const PlanMaker& maker, StagingBudget& staging);
+
+  /// Finds, fills in or makes the call plan. It stays as it is while it has users, or until the next call. Throws
+  /// Error.
+  CallPlan* find(const CallArguments& arguments);
+  /// For a plain call, while no call plan has users: that of a class met before, filled in; nullptr: find() may know
+  /// more.
+  CallPlan* recall(const CallKey& call) noexcept;
+  /// The call plan is filled in anew: writes its linear program for a channel where it had one. False: install_on().
+  bool refresh_on(CallPlan& call_plan, std::size_t channel) const noexcept;
+  /// A call plan of the caller's own. Throws Error.
+  std::unique_ptr<const CallPlan> make(const CallArguments& arguments) const { return maker_.make(arguments); }
+  /// Installs the plan, and the plan that broadcasts lengths, on a channel, unless they are installed there. Every
+  /// member does so at the same call. Throws Error.
+  void install_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
+  /// Compares installation `number` of that member with this rank's.
+  InstallLog::Verdict verdict(int member, std::uint64_t number) noexcept {
+    return installs_.compare(agreement_.install_word(member, number), number);
+  }
+
+ private:
+  using Plans = std::map<std::string, std::unique_ptr<InstalledPlan>>;
+  void install_one(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
+  InstalledPlan* installed_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
+  std::unique_ptr<InstalledPlan> make_plan(const CallPlan& call_plan, StartWaits& waits);
+  void log_install(InstalledPlan& plan, const std::string& key, StartWaits& waits);
+  void forget_plans() noexcept;
+
+  const Membership& members_;
+  TeamAgreement& agreement_;
+  const PlanMaker& maker_;
+  StagingBudget& staging_;
+  /// Call plans by a hash of their calls: the last one that had it.
+  static constexpr std::size_t kPlaces = 256;
+
+  CallClass& class_of(const CallArguments& arguments);
+  CallPlan* plan_in(CallClass& its_class, const CallArguments& arguments);
+  static CallPlan* next_unused(CallClass& its_class, const CallArguments& arguments) noexcept;
+  void remember(CallPlan& call_plan) noexcept;
+  template <class IsDropped>
+  void drop_plans(CallClass& its_class, IsDropped&& is_dropped) noexcept;
+  void drop_oldest() noexcept;
+
+  std::vector<std::unique_ptr<CallClass>> classes_;  ///< the one that find() found last at the end
+  std::array<CallPlan*, kPlaces> recent_{};          ///< of plain calls
+  std::vector<Plans> plans_;                         ///< by channel
+  const std::shared_ptr<LearntChoices> learnt_ = std::make_shared<LearntChoices>();  ///< by all plans
+  InstallLog installs_;
+};
+
+}  // namespace torii

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Assigns and empties staging.
+#include "api/installation/staging_budget.hpp"
+
+#include <algorithm>
+
+#include "runtime/devices/memory_limits.hpp"
+
+namespace torii {
+
+StagingBudget::StagingBudget(const Membership& members, TeamAgreement& agreement, int ranks_reserved)
+    : members_(members),
+      agreement_(agreement),
+      bytes_(team_staging_bytes(ranks_reserved, members.context())),
+      control_bytes_(team_control_bytes(ranks_reserved, members.context())),
+      memory_bytes_(team_memory_bytes(ranks_reserved, members.context())),
+      ranks_reserved_(ranks_reserved) {
+  reserve_pairs();
+}
+
+bool StagingBudget::is_memory_short() const {
+  return memory_left_lately() / 2 < members_.context().own_node_ranks() * bytes_;
+}
+
+/// Peers write there, and a signal in the middle of their call would be the alternative.
+void StagingBudget::reserve_pairs() {
+  if (!is_memory_short()) return;
+  const std::size_t offset = pairs_place().offset;
+  members_.context().staging().reserve(members_.own().memory_offset + offset, memory_bytes_ - offset);
+}
+
+/// Running out of memory is then an error of this call, not a signal in the middle of it. Otherwise pages are taken
+/// when they are touched, since most are never used.
+void StagingBudget::reserve(std::size_t bytes) {
+  const std::size_t end = used_bytes_ + bytes;
+  if (end <= touched_bytes_) return;
+  if (!is_memory_short()) return;
+  members_.context().staging().reserve(members_.own().memory_offset + touched_bytes(), end - touched_bytes_);
+}
+
+void StagingBudget::take(std::size_t bytes) noexcept {
+  used_bytes_ += bytes;
+  if (used_bytes_ <= touched_bytes_) return;
+  Counters::add(members_.transport().counters().staging_bytes, used_bytes_ - touched_bytes_);
+  touched_bytes_ = used_bytes_;
+}
+
+/// Waits until no member uses the old plans, then until every member has cleared its staging; then puts may come.
+void StagingBudget::recycle(StartWaits& waits, const std::function<void()>& forget) {
+  waits.finish_all();
+  wait_for_epoch(waits, ++epoch_);
+  std::byte* const staging =
+      members_.transport().mapped(members_.own().context_rank, members_.own().memory_offset) + control_bytes_;
+  std::fill(staging, staging + used_bytes_, std::byte{0});
+  forget();
+  used_bytes_ = 0;
+  wait_for_epoch(waits, ++epoch_);
+}
+
+void StagingBudget::wait_for_epoch(StartWaits& waits, std::uint64_t epoch) {
+  agreement_.put_epoch(epoch);
+  for (int member = 0; member < members_.ranks(); ++member) {
+    waits.wait_for(member, "to recycle staging", [&] { return agreement_.has_reached(member, epoch); });
+  }
+  agreement_.push_out();
+}
+
+}  // namespace torii

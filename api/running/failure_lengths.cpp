@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds blocks for which two ranks give unequal lengths.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "api/running/failure_monitor.hpp"
+
+namespace torii {
+
+std::string FailureMonitor::fault_text(const LengthFault& fault) const {
+  const std::string peer = members_.text(members_.member_of(fault.peer));
+  const std::string own = members_.text(members_.rank());
+  const std::string& sender = fault.comes_in ? peer : own;
+  const std::string& receiver = fault.comes_in ? own : peer;
+  if (fault.is_earlier && fault.peer_bytes == 0 && fault.own_bytes == 0) {
+    return sender + " has sent " + receiver +
+           " a block that it did not expect: unequal lengths for a block between them";
+  }
+  const std::string sent = std::to_string(fault.comes_in ? fault.peer_bytes : fault.own_bytes);
+  const std::string expected = std::to_string(fault.comes_in ? fault.own_bytes : fault.peer_bytes);
+  return sender + " has " + sent + " bytes for " + receiver + ", which has " + expected +
+         ": unequal lengths for a block between them";
+}
+
+/// Lengths of unequal blocks are in no call record. A rank may also wait for a message behind one that it did not
+/// expect in an earlier call, in which its own block was empty.
+bool FailureMonitor::finds_other_length() {
+  for (const auto& channel : channels_) {
+    if (channel->current == nullptr || channel->awaited != 0 || channel->current->unequal == nullptr) continue;
+    const Request& request = *channel->current;
+    const std::function<bool(int)> has_ended = [&](int member) {
+      return agreement_.completed_by(member) >= request.sequence;
+    };
+    std::array<std::uint32_t, kSharedRecords> earlier;
+    std::size_t count = 0;
+    for (std::uint64_t back = 0; back < std::min<std::uint64_t>(kSharedRecords, calls_.sequence()); ++back) {
+      const std::optional<Standing> shown = calls_.shown(calls_.sequence() - back);
+      if (!shown || shown->sequence >= request.sequence) continue;
+      earlier[count++] = static_cast<std::uint32_t>(shown->kind >> 32);
+    }
+    if (!channel->execution.finds_other_length({{earlier.data(), count}, has_ended})) continue;
+    // A peer that has ended this call may have refused it: its notice is visible by now.
+    if (finds_refused_call(calls_.sequence()) || finds_other_call(request)) return true;
+    claim_transport(channel->execution, request);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace torii

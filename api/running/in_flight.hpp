@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of a team that have started and not ended: they begin, move and end on the team's channels.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "api/agreement/membership.hpp"
+#include "api/agreement/team_agreement.hpp"
+#include "api/calls/arena_copies.hpp"
+#include "api/calls/request.hpp"
+#include "api/context/context.hpp"
+#include "api/installation/plan_cache.hpp"
+#include "api/running/channels.hpp"
+#include "api/running/failure_monitor.hpp"
+#include "api/running/own_calls.hpp"
+#include "api/running/team_health.hpp"
+#include "api/running/team_pairs.hpp"
+
+namespace torii {
+
+/// One thread at a time; Operations keeps the others out. Nothing here waits.
+class InFlight {
+ public:
+  /// The arguments must outlive this.
+  InFlight(const Membership& members, TeamAgreement& agreement, PlanCache& plans, const Channels& channels,
+           TeamPairs& pairs, OwnCalls& calls, FailureMonitor& monitor, ArenaCopies& copies) noexcept;
+
+  /// Collectives in flight.
+  int count() const noexcept { return count_; }
+  /// No send and no receive either.
+  bool is_idle() const noexcept { return count_ == 0 && pairs_.open() == 0; }
+  /// Whether this rank has sent or received.
+  bool has_pairs() const noexcept { return pairs_.are_used(); }
+  /// Something has moved or ended. Waits for other operations of the team then do not stand still.
+  void note_move() noexcept { moves_.store(moves() + 1, std::memory_order_relaxed); }
+  /// An operation has started. It counts before it is on a channel, so that calls which end while its plan is installed
+  /// do not count it as ended.
+  void add(const Request& request) noexcept {
+    ++count_;
+    ++request.call_plan->users;
+  }
+  /// The start of that operation has failed, or it has ended.
+  void take_back(const Request& request) noexcept {
+    --count_;
+    --request.call_plan->users;
+  }
+  /// The operation has ended: tells those who want to know. Nobody can take the request away before this thread has
+  /// left the team's door.
+  void end(Request& request, Status status) noexcept {
+    if (request.copies.operands != nullptr) copies_.give_back(std::exchange(request.copies.operands, nullptr));
+    request.state = Request::State::done;
+    request.status = status;
+    if (request.on_done != nullptr || (request.is_started && context_.end_event().is_watched())) tell_end(request);
+  }
+  /// The request is the next one on its channel, where nothing runs.
+  void start_on(Channel& channel, Request& request) noexcept;
+
+  /// True when the channel's operation moved or ended, be it with a failure.
+  bool advance(Channel& channel) noexcept;
+  /// Advances all channels, sends and receives; true if one moved.
+  bool progress() noexcept;
+  /// Sends and receives alone.
+  bool progress_pairs() noexcept;
+  /// Sends of others that came before the first one of this rank are taken from now on, as far as there is memory.
+  void look_for_sends() noexcept;
+  /// The send or receive begins. Throws Error.
+  void start(Request& request);
+  /// Takes a receive back; false if it has met its send.
+  bool withdraw(Request& request) noexcept;
+  /// Sends and receives end with status `aborted`, on this rank alone. None may be started afterwards.
+  void drop_pairs() noexcept;
+  /// Counts what moved, whoever moved it: what a wait compares to see that it does not stand still. From any thread.
+  std::uint64_t moves() const noexcept { return moves_.load(std::memory_order_relaxed); }
+
+  /// The team fails, and so does every operation in flight. Returns what adopt_failure() does.
+  Status fail(Status status, int member, const std::string& text) noexcept;
+  /// Ends all operations with the failure of the team, and sets last_error(). Returns its status the first time, later
+  /// `poisoned`.
+  Status adopt_failure() noexcept;
+  bool is_poisoned() const noexcept { return poisoned_; }
+  const TeamHealth& health() const noexcept { return health_; }
+  void tell_absent(const MemberSet& members) noexcept { health_.tell_absent(members); }
+
+ private:
+  void tell_end(Request& request) noexcept;
+  bool move(Channel& channel) noexcept;
+  bool is_agreed(Channel& channel) noexcept;
+  void begin(Channel& channel, Request& request) noexcept;
+  void begin_blocks(Channel& channel, Request& request) noexcept;
+  void complete(Channel& channel, Status status) noexcept;
+  void end_pairs() noexcept;
+  void fail_pairs() noexcept;
+
+  Context& context_;
+  const Membership& members_;
+  TeamAgreement& agreement_;
+  PlanCache& plans_;
+  const Channels& channels_;
+  TeamPairs& pairs_;
+  OwnCalls& calls_;
+  FailureMonitor& monitor_;
+  ArenaCopies& copies_;
+  int count_ = 0;
+  std::atomic<std::uint64_t> moves_ = 0;  ///< written by one thread at a time
+  bool poisoned_ = false;
+  TeamHealth health_;
+};
+
+}  // namespace torii

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a call to an operation that runs: call plan, number, channel, installed plan, buffers.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "api/calls/call_buffers.hpp"
+#include "api/calls/leaf_folding.hpp"
+#include "api/running/operations.hpp"
+#include "runtime/base/cancellation.hpp"
+
+namespace torii {
+namespace {
+
+/// The call plan that `find` finds, if the request's buffers fit it; otherwise nullptr, and the status.
+template <class Find>
+auto checked(Request& request, Status& status, const Membership& members, Find&& find) noexcept -> decltype(find()) {
+  try {
+    take_blocks(request, members);
+    const auto call_plan = find();
+    check_buffers(request.arguments, *call_plan);
+    if (request.arguments.leaves != nullptr) check_leaf_stride(request.arguments, *call_plan, members.rank());
+    return call_plan;
+  } catch (const Error& error) {
+    status = error.status();
+    set_last_error(error.what());
+  } catch (const std::exception& error) {
+    status = Status::no_resource;
+    set_last_error(error.what());
+  }
+  return nullptr;
+}
+
+void give_back_operands(Request& request, ArenaCopies& copies) noexcept {
+  copies.give_back(std::exchange(request.copies.operands, nullptr));
+}
+
+}  // namespace
+
+std::unique_ptr<const CallPlan> Operations::prepare(Request& request, Status& status) noexcept {
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) {
+    status = entry.refuse();
+    return nullptr;
+  }
+  const CancellationHeld held;
+  std::unique_ptr<const CallPlan> fresh;
+  (void)checked(request, status, members_, [&] { return (fresh = plans_.make(request.arguments)).get(); });
+  return status == Status::ok ? std::move(fresh) : nullptr;
+}
+
+bool Operations::may_make(Request& request, Status& status) noexcept {
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) {
+    status = entry.refuse();
+    return false;
+  }
+  return prepare_inside(request, status) != nullptr;
+}
+
+CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept {
+  return checked(request, status, members_, [&] {
+    if (last_call_plan_ != nullptr && same_call(last_call_plan_->arguments, request.arguments, members_.ranks())) {
+      return last_call_plan_;
+    }
+    const CancellationHeld held;
+    last_call_plan_ = nullptr;  // it may be dropped
+    return last_call_plan_ = plans_.find(request.arguments);
+  });
+}
+
+/// Before the call counts as made: if a leaf cannot be had, this rank refuses the call. The caller's function may reach
+/// a cancellation point.
+[[gnu::noinline]] bool Operations::fold_leaves_of(Request& request, Status& status) noexcept {
+  const CancellationHeld held(request.arguments.leaf.write != nullptr);
+  try {
+    fold_leaves(request, copies_, members_.rank());
+    return true;
+  } catch (const Error& error) {
+    status = error.status();
+    set_last_error(error.what());
+  } catch (const std::exception& error) {
+    status = Status::no_resource;
+    set_last_error(error.what());
+  }
+  give_back_operands(request, copies_);
+  return false;
+}
+
+/// Gives the request its number and its channel.
+void Operations::take_place(Request& request) noexcept {
+  if (request.channel >= 0) {
+    request.salt = request.salt_prepared + 2 * request.starts_refused;
+    request.runs_on = static_cast<std::size_t>(request.channel);
+    request.sequence = persistent_sequence(request.runs_on, ++channels_[request.runs_on].starts);
+    return;
+  }
+  request.salt = calls_.history().salt();
+  calls_.history().add(request.call_plan->shape.signature);
+  request.sequence = calls_.count();
+  request.runs_on = channels_.next();
+  channels_.advance_next();
+}
+
+/// Installs the request's plan, and makes room in the queue if the request has to wait.
+Status Operations::make_ready(Request& request) noexcept {
+  const CancellationHeld held;
+  try {
+    plans_.install_on(*request.call_plan, request.runs_on, waits_);
+    if (Channel& channel = channels_[request.runs_on]; channel.current != nullptr) channel.queue.push_back(&request);
+    return Status::ok;
+  } catch (const Error& error) {
+    set_last_error(error.what());
+    if (in_flight_.is_poisoned()) return error.status();  // learnt while staging was recycled: the cause, told once
+    return failed_.is_set() ? in_flight_.adopt_failure()
+                            : in_flight_.fail(error.status(), members_.rank(), error.what());
+  } catch (const std::exception& error) {
+    return in_flight_.fail(Status::no_resource, members_.rank(), error.what());
+  }
+}
+
+/// A send or receive is in no order with the team's calls: a refused one counts for nobody.
+Status Operations::start_pair(Request& request) noexcept {
+  try {
+    pairs_.check(*request.pair);
+    if (has_failed()) return in_flight_.adopt_failure();
+    in_flight_.start(request);
+    return Status::ok;
+  } catch (const Error& error) {
+    set_last_error(error.what());
+    return error.status();
+  } catch (const std::exception& error) {
+    set_last_error(error.what());
+    return Status::no_resource;
+  }
+}
+
+Status Operations::cancel(Request& request, bool& is_cancelled) noexcept {
+  is_cancelled = false;
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) return entry.refuse();
+  is_cancelled = request.state == Request::State::running && in_flight_.withdraw(request);
+  return Status::ok;
+}
+
+Status Operations::start(Request& request) noexcept {
+  if (request.pair != nullptr) return start_pair(request);
+  Status status = Status::ok;
+  // First, so that a call which this rank refuses is refused whether or not others have failed the team by then.
+  request.call_plan = prepare_inside(request, status);
+  if (has_failed()) return request.call_plan == nullptr ? status : in_flight_.adopt_failure();
+  const bool has_leaves = request.call_plan != nullptr && request.arguments.leaves != nullptr;
+  if (request.call_plan == nullptr || (has_leaves && !fold_leaves_of(request, status))) {
+    ++request.starts_refused;
+    // Peers of a persistent operation wait at a place of its own, where no notice of a refused call reaches them.
+    if (request.call_plan != nullptr && request.channel >= 0) {
+      return in_flight_.fail(status, members_.rank(), last_error());
+    }
+    note_refusal(calls_.count(), last_error());
+    return status;
+  }
+  take_place(request);
+  calls_.show(*request.call_plan, salted(request.call_plan->record.kind, request.salt), request.sequence);
+  if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier &&
+      request.unequal == nullptr) {
+    in_flight_.end(request, Status::ok);
+    if (in_flight_.count() == 0) calls_.end_all();
+    return Status::ok;
+  }
+  in_flight_.add(request);
+  Channel& channel = channels_[request.runs_on];
+  if (channel.current != nullptr || !request.call_plan->is_ready_on(request.runs_on)) {
+    status = make_ready(request);
+    if (status != Status::ok) {
+      in_flight_.take_back(request);
+      give_back_operands(request, copies_);
+      return status;
+    }
+  }
+  if (!copy_input(request)) {
+    in_flight_.take_back(request);
+    give_back_operands(request, copies_);
+    if (!channel.queue.empty() && channel.queue.back() == &request) channel.queue.pop_back();
+    return in_flight_.fail(Status::no_resource, members_.rank(),
+                           "rank " + std::to_string(members_.rank()) + " has no " +
+                               std::to_string(request.input_bytes()) + " bytes for a copy of its input in this " +
+                               call_text(request.arguments));
+  }
+  request.state = Request::State::queued;
+  if (channel.current == nullptr) in_flight_.start_on(channel, request);
+  return Status::ok;
+}
+
+Status Operations::open_channel(Request& request) noexcept {
+  const CancellationHeld held;
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) return entry.refuse();
+  Status status = Status::ok;
+  request.call_plan = prepare_inside(request, status);
+  if (has_failed()) return request.call_plan == nullptr ? status : in_flight_.adopt_failure();
+  // An operation that is prepared counts as a call, so that one rank alone cannot refuse it unnoticed.
+  const std::uint64_t sequence = calls_.count();
+  request.salt_prepared = calls_.history().salt();
+  if (request.call_plan == nullptr) {
+    note_refusal(sequence, last_error());
+    return status;
+  }
+  calls_.history().add_prepared(request.call_plan->shape.signature);
+  const std::uint64_t kind = request.call_plan->record.kind ^ kPreparesInRecord;
+  calls_.show(*request.call_plan, salted(kind, request.salt_prepared), sequence);
+  status = take_channel(request);
+  if (status != Status::ok && !in_flight_.is_poisoned()) note_refusal(sequence, last_error());
+  if (status == Status::ok && in_flight_.count() == 0) calls_.end_all();
+  return status;
+}
+
+/// Gives a persistent operation the lowest free channel, and installs its plan there.
+Status Operations::take_channel(Request& request) noexcept {
+  try {
+    // Taken only when its plan is installed: until then this operation does not prevent recycling.
+    const int channel = channels_.lowest_free();
+    CallPlan& call_plan = *std::exchange(request.call_plan, nullptr);  // each start finds it again
+    const auto end_use = [](CallPlan* used) { --used->users; };
+    ++call_plan.users;
+    const std::unique_ptr<CallPlan, decltype(end_use)> in_use(&call_plan, end_use);
+    plans_.install_on(call_plan, static_cast<std::size_t>(channel), waits_);
+    channels_.take(channel);
+    request.channel = channel;
+  } catch (const Error& error) {
+    set_last_error(error.what());
+    return error.status();
+  } catch (const std::exception& error) {
+    set_last_error(error.what());
+    return Status::no_resource;
+  }
+  return Status::ok;
+}
+
+Status Operations::close_channel(const Request& request) noexcept {
+  if (request.channel < 0) return Status::ok;
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) return entry.refuse();
+  channels_.give_back(request.channel);
+  return Status::ok;
+}
+
+void Operations::count_refusal(const char* reason) noexcept {
+  const Entry entry = waits_.enter();
+  if (!entry.is_refused() && !has_failed()) note_refusal(calls_.count(), reason);
+}
+
+/// Call number `sequence` of this rank was refused. Between nodes the notice leaves now: this rank may not be in a call
+/// again for long.
+void Operations::note_refusal(std::uint64_t sequence, const char* reason) noexcept {
+  agreement_.put_refusal(calls_.refuse(sequence, reason));
+}
+
+Status Operations::give_up(Status status, const std::string& reason) noexcept {
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) return entry.refuse();
+  return has_failed() ? in_flight_.adopt_failure() : in_flight_.fail(status, members_.rank(), reason);
+}
+
+}  // namespace torii

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls that this rank has made or refused on a team: their number, their history, and their call records.
+#pragma once
+
+#include <cstdint>
+
+#include "api/agreement/call_records.hpp"
+#include "api/agreement/refused_calls.hpp"
+#include "api/agreement/team_control.hpp"
+#include "api/calls/request.hpp"
+#include "api/running/call_history.hpp"
+
+namespace torii {
+
+class OwnCalls {
+ public:
+  /// `control` is this rank's.
+  explicit OwnCalls(TeamControl& control) noexcept : control_(control) {}
+
+  /// The number of the last call; persistent operations count when they are prepared.
+  std::uint64_t sequence() const noexcept { return sequence_; }
+  /// The number of a new call.
+  std::uint64_t count() noexcept { return ++sequence_; }
+  CallHistory& history() noexcept { return history_; }
+  const RefusedCalls& refused() const noexcept { return refused_; }
+
+  /// Writes a call into the call records. `kind` is that of the call's plan, salted, and marked if a persistent
+  /// operation is only being prepared.
+  void show(const CallPlan& call_plan, std::uint64_t kind, std::uint64_t sequence) noexcept {
+    write_record(control_, {sequence, call_plan.record.count, kind, call_plan.arguments.root});
+  }
+  /// Call number `sequence` was refused. Returns the notice for the members.
+  const RefusalNotice& refuse(std::uint64_t sequence, const char* reason) noexcept {
+    history_.add_refused();
+    return refused_.add(sequence, reason);
+  }
+  /// All calls have ended.
+  void end_all() noexcept { control_.completed.store(sequence_, std::memory_order_release); }
+  /// Records that this rank is attending to a call that it waits in.
+  void look(std::int64_t now_ns) noexcept { control_.looked_ns.store(now_ns, std::memory_order_relaxed); }
+
+  /// The standing of the call that this rank waits in, for other nodes.
+  Standing standing(const Request& request) const noexcept;
+  /// The record about a call.
+  std::optional<Standing> shown(std::uint64_t sequence) const noexcept { return read_record(control_, sequence); }
+  /// The standing of the last call in order, which may have ended; nothing if there is none, or if it was refused.
+  std::optional<Standing> last_told() const noexcept;
+  /// The next standing for other nodes: during a persistent operation it and the last call in order take turns.
+  Standing next_told(const Request& request) noexcept;
+
+ private:
+  TeamControl& control_;
+  std::uint64_t sequence_ = 0;
+  CallHistory history_;
+  RefusedCalls refused_;
+  bool tells_call_in_order_ = false;  ///< next_told()
+};
+
+}  // namespace torii

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the send or receive of a user to an operation between two ranks, and back.
+#include "api/running/team_pairs.hpp"
+
+#include <limits>
+#include <utility>
+
+#include "api/calls/pair_call.hpp"
+#include "api/context/context.hpp"
+#include "runtime/base/cancellation.hpp"
+
+namespace torii {
+
+bool TeamPairs::are_wanted() const noexcept {
+  return pairs_ == nullptr && members_.control().has_sends.load(std::memory_order_acquire) != 0;
+}
+
+void TeamPairs::install() {
+  const CancellationHeld held;
+  Placement placement;
+  placement.transport = &members_.transport();
+  for (const Member& member : members_.all()) {
+    placement.context_ranks.push_back(member.context_rank);
+    placement.staging_offsets.push_back(member.memory_offset + place_.offset);
+  }
+  const std::size_t slot_bytes = place_.slot_bytes;
+  pairs_ = std::make_unique<PointToPoint>(
+      members_.transport(),
+      torii::install(pair_plan(members_.rank(), members_.ranks()), slot_bytes, Widening::none, placement), slot_bytes);
+  for (int member = 0; member < members_.ranks(); ++member) {
+    if (!members_.is_distant(member)) members_.control(member).has_sends.store(1, std::memory_order_release);
+  }
+}
+
+void TeamPairs::check(const PairCall& call) const {
+  const auto refuse = [](const std::string& text) { throw Error(Status::invalid_argument, text); };
+  const int last = members_.ranks() - 1;
+  if (call.peer > last || call.peer < (call.sends ? 0 : kAnyRank)) {
+    refuse("the rank is " + std::to_string(call.peer) + "; it must be from 0 to " + std::to_string(last) +
+           (call.sends ? "" : ", or TORII_ANY_RANK"));
+  }
+  if (call.tag < (call.sends ? 0 : kAnyTag)) {
+    refuse("the tag is " + std::to_string(call.tag) + "; it must be 0 or more" +
+           (call.sends ? "" : ", or TORII_ANY_TAG"));
+  }
+  if (call.data == nullptr && call.count != 0) refuse("the buffer is NULL, but count is not 0");
+  constexpr std::size_t kMostBytes = std::numeric_limits<std::ptrdiff_t>::max() / 2;
+  if (call.count > kMostBytes / size_of(call.type)) {
+    refuse("count is " + std::to_string(call.count) + ": more bytes than there are addresses");
+  }
+}
+
+void TeamPairs::start(Request& request) {
+  PairCall& call = *request.pair;
+  if (pairs_ == nullptr) install();
+  request.state = Request::State::running;
+  const std::size_t bytes = call.bytes();
+  if (call.sends) {
+    Send& send = call.send;
+    send = {};
+    send.owner = &request;
+    send.to = call.peer;
+    send.envelope = {members_.rank(), call.tag, static_cast<std::uint16_t>(call.type), bytes};
+    send.data = static_cast<const std::byte*>(call.data);
+    if (const auto offset = members_.context().reachable(call.data, bytes)) {
+      send.reachable = true;
+      send.offset = *offset;
+    }
+    pairs_->start(send);
+  } else {
+    Receive& receive = call.receive;
+    receive = {};
+    receive.owner = &request;
+    receive.from = call.peer;
+    receive.tag = call.tag;
+    receive.type = static_cast<std::uint16_t>(call.type);
+    receive.data = static_cast<std::byte*>(const_cast<void*>(call.data));
+    receive.room_bytes = bytes;
+    pairs_->start(receive);
+  }
+}
+
+bool TeamPairs::withdraw(Request& request) noexcept {
+  return !request.pair->sends && pairs_->withdraw(request.pair->receive);
+}
+
+bool TeamPairs::progress() noexcept {
+  if (pairs_ == nullptr || abandoned_) return false;
+  return pairs_->progress();
+}
+
+int TeamPairs::failed_member() const noexcept {
+  const int member = members_.member_of(pairs_->failed_peer());
+  return member >= 0 ? member : members_.rank();
+}
+
+std::string TeamPairs::failure_text() const {
+  const int member = failed_member();
+  const std::string own = "rank " + std::to_string(members_.rank());
+  if (pairs_->status() == Status::mismatch) {
+    const Receive& receive = pairs_->mismatched();
+    // The sender's memory says what type it is.
+    const auto type_name = [](std::uint16_t type) {
+      return type < kTypeCount ? std::string(name(static_cast<Type>(type))) : "type " + std::to_string(type);
+    };
+    return members_.text(member) + " sends " + std::to_string(receive.envelope.bytes) + " bytes of " +
+           type_name(receive.envelope.type) + " with tag " + std::to_string(receive.envelope.tag) + " to " + own +
+           ", whose receive has room for " + std::to_string(receive.room_bytes) + " bytes of " +
+           type_name(receive.type);
+  }
+  if (pairs_->status() == Status::no_resource) return own + " has no memory for messages that have come";
+  std::string text = pairs_->status() == Status::peer_lost ? members_.text(member) + " died"
+                                                           : "the transport failed towards " + members_.text(member);
+  text += " during sends and receives, noticed by " + own;
+  const std::string& refusal = pairs_->refusal();
+  const std::string reason = refusal.empty() ? members_.transport().failure_text() : refusal;
+  return reason.empty() ? text : text + ": " + reason;
+}
+
+void TeamPairs::abandon(Status status) noexcept {
+  if (pairs_ == nullptr || abandoned_) return;
+  abandoned_ = true;
+  pairs_->abandon(status);
+}
+
+std::optional<PutOwner> TeamPairs::take_puts() noexcept {
+  if (pairs_ == nullptr) return {};
+  return pairs_->take_puts();
+}
+
+}  // namespace torii

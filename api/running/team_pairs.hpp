@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sends and receives of a team.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/agreement/member_memory.hpp"
+#include "api/agreement/membership.hpp"
+#include "api/calls/request.hpp"
+#include "runtime/point_to_point/point_to_point.hpp"
+
+namespace torii {
+
+/// One thread at a time. Nothing here waits.
+class TeamPairs {
+ public:
+  TeamPairs(const Membership& members, PairsPlace place) noexcept : members_(members), place_(place) {}
+
+  /// False while this rank has neither sent nor received: then nothing moves, and the memory is untouched.
+  bool are_used() const noexcept { return pairs_ != nullptr; }
+  /// A member of this node has begun to send or receive, and this rank does not take messages yet.
+  bool are_wanted() const noexcept;
+  /// Takes messages from now on. Throws Error.
+  void install();
+  int open() const noexcept { return pairs_ == nullptr ? 0 : pairs_->open(); }
+  /// Those of them that are receives which have met no send.
+  int unmet() const noexcept { return pairs_ == nullptr ? 0 : pairs_->unmet(); }
+
+  /// Throws Error{invalid_argument}.
+  void check(const PairCall& call) const;
+  /// Begins the call, which has been checked; it may end at once. Throws Error.
+  void start(Request& request);
+  /// True if the receive had met no send: it ends with status `aborted`.
+  bool withdraw(Request& request) noexcept;
+  /// True if something moved.
+  bool progress() noexcept;
+  /// Those that have ended since the last time, as a list; their owners are the requests.
+  PairOperation* take_done() noexcept { return pairs_ == nullptr ? nullptr : pairs_->take_done(); }
+  /// Bad when no send and no receive can go on; why, and because of which member.
+  Status status() const noexcept { return pairs_ == nullptr ? Status::ok : pairs_->status(); }
+  int failed_member() const noexcept;
+  std::string failure_text() const;
+  /// All that are open end with this status.
+  void abandon(Status status) noexcept;
+  std::optional<PutOwner> take_puts() noexcept;
+
+ private:
+  const Membership& members_;
+  PairsPlace place_;
+  std::unique_ptr<PointToPoint> pairs_;
+  bool abandoned_ = false;
+};
+
+}  // namespace torii

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spinning, sleeping and looking for failures, by one thread or several.
+#include "api/running/waits.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "api/calls/last_error.hpp"
+#include "runtime/base/cancellation.hpp"
+
+namespace torii {
+
+Waits::Waits(const Membership& members, TeamAgreement& agreement, const Channels& channels, FailureMonitor& monitor,
+             InFlight& in_flight, AttachedTeam& team, bool many_callers)
+    : context_(members.context()),
+      members_(members),
+      agreement_(agreement),
+      channels_(channels),
+      monitor_(monitor),
+      in_flight_(in_flight),
+      team_(team),
+      several_nodes_(members.context().several_nodes()),
+      polling_{members.waiting()},
+      use_(many_callers) {}
+
+bool Waits::progress() noexcept {
+  context_.background().progress(&team_);
+  return in_flight_.progress();
+}
+
+/// Most calls end in the first polls, without a look at the clock or at other operations.
+void Waits::poll_quickly(Request& request) noexcept {
+  if (request.state == Request::State::done) return;
+  if (request.pair != nullptr) {
+    for (int poll = 0; poll < kQuickPolls && request.state != Request::State::done; ++poll) {
+      (void)in_flight_.progress_pairs();
+    }
+    return;
+  }
+  Channel& own = channels_[request.runs_on];
+  for (int poll = 0; poll < kQuickPolls && own.current == &request; ++poll) {
+    if (in_flight_.advance(own)) break;
+  }
+}
+
+void Waits::wait_for_end(Request& request) noexcept {
+  poll_quickly(request);
+  (void)wait_until(request, kNever);
+}
+
+Status Waits::run_to_end(Request& request) noexcept {
+  wait_for_end(request);
+  return run_on(request);
+}
+
+Status Waits::run_on(Request& request) noexcept {
+  (void)wait_until(request, kNever);
+  (void)ends_with(request);
+  // Another thread may have moved the operation last, which alone was told the cause of a failure.
+  if (request.status != Status::ok) set_last_error(in_flight_.health().cause().text);
+  return request.status;
+}
+
+Status Waits::check_caller() const noexcept {
+  if (context_.is_forked_child()) return Entry::refuse(true);
+  const bool is_held = use_.has(TeamUse::kHeld) && !use_.is_holder();
+  return is_held || use_.has(TeamUse::kCalled) ? Entry::refuse(false) : Status::ok;
+}
+
+Status Waits::wait(Request& request) noexcept {
+  const CancellationHeld held(several_nodes_);
+  const Entry entry = enter();
+  if (entry.is_refused()) return entry.refuse();
+  wait_for_end(request);
+  (void)ends_with(request);
+  return Status::ok;
+}
+
+HasEnded Waits::wait(Request& request, std::int64_t most_ns) noexcept {
+  const CancellationHeld held;
+  const Entry entry = enter();
+  if (entry.is_refused()) {
+    (void)entry.refuse();
+    return HasEnded::refused;
+  }
+  return ends_within(request, most_ns) ? HasEnded::yes : HasEnded::no;
+}
+
+bool Waits::ends_within(Request& request, std::int64_t most_ns) noexcept {
+  poll_quickly(request);
+  if (ends_with(request)) return true;
+  // A caller may wait for a moment each time. What these waits find together is what one long wait would find.
+  Polling& polling = polling_of(request);
+  polling.note_moves(in_flight_.moves());
+  (void)polling.waiting.poll_after(0);
+  const std::int64_t begin_ns = now_ns();
+  if (wait_until(request, most_ns < kNever - begin_ns ? begin_ns + most_ns : kNever)) return ends_with(request);
+  polling.note_moves(in_flight_.moves());
+  if (polling.is_turn_of(request.checks.turn, polling.waiting.poll_after(most_ns))) check(polling.waiting, request);
+  if (ends_with(request)) return true;
+  try {
+    set_last_error("not yet done: " + monitor_.phase_text(request));
+  } catch (const std::exception&) {
+    set_last_error("not yet done, and there is no memory to say why");
+  }
+  return false;
+}
+
+/// True when the request has ended, false if now_ns() came to `end_ns` first. Other callers come in while this one
+/// pauses, and may move or end what it waits for.
+bool Waits::wait_until(Request& request, std::int64_t end_ns) noexcept {
+  if (request.state == Request::State::done) return true;
+  const CancellationHeld held;
+  struct Look {
+    Waits& waits;
+    const Request& request;
+  } look{*this, request};
+  const auto still_idle = [](void* data) {
+    const auto& [waits, awaited] = *static_cast<Look*>(data);
+    const Inside inside(waits.door_, waits.use_.has(TeamUse::kManyCallers));
+    return !waits.progress() && awaited.state != Request::State::done;
+  };
+  const auto is_late = [end_ns] { return end_ns != kNever && now_ns() >= end_ns; };
+  const bool has_many_callers = use_.has(TeamUse::kManyCallers);
+  Waiting waiting = members_.waiting(request.timeout_ns(members_.timeout_ns()));
+  std::uint64_t moves = in_flight_.moves();
+  while (request.state != Request::State::done) {
+    (void)progress();
+    if (in_flight_.moves() != moves) {
+      moves = in_flight_.moves();
+      waiting.moved();
+      if (is_late() && request.state != Request::State::done) return false;
+      const Outside outside(door_, has_many_callers && door_.is_wanted());
+      continue;
+    }
+    bool is_time_for_checks = false;
+    {
+      const Outside outside(door_, has_many_callers);
+      // The caller's function may call this team or another one. Inside, it could wait for a thread that waits for
+      // this door.
+      if (waiting.is_turn_of_others()) context_.idle();
+      is_time_for_checks = waiting.pause(still_idle, &look);
+    }
+    if (request.state == Request::State::done) break;  // it ended in the pause, maybe with the team's failure
+    if (is_late()) return false;
+    if (!is_time_for_checks) continue;
+    in_flight_.look_for_sends();
+    if (in_flight_.moves() != moves) continue;
+    if (monitor_.finds_failure(waiting, request)) (void)in_flight_.adopt_failure();
+  }
+  return true;
+}
+
+HasEnded Waits::test(Request& request) noexcept {
+  const CancellationHeld held(several_nodes_);
+  const Entry entry = enter();
+  if (entry.is_refused()) {
+    (void)entry.refuse();
+    return HasEnded::refused;
+  }
+  if (ends_with(request)) return HasEnded::yes;
+  (void)progress();
+  if (ends_with(request)) return HasEnded::yes;
+  Polling& polling = polling_of(request);
+  polling.note_moves(in_flight_.moves());
+  if (polling.is_turn_of(request.checks.turn, polling.waiting.poll())) check(polling.waiting, request);
+  return ends_with(request) ? HasEnded::yes : HasEnded::no;
+}
+
+/// Asked at the end of a wait and of a test. When nothing is in flight the background has nothing to move: a thread
+/// that moves operations there only tries the door, so the list of the background may be changed inside.
+bool Waits::ends_with(const Request& request) noexcept {
+  if (request.state != Request::State::done) return false;
+  if (use_.has(TeamUse::kInBackground) && in_flight_.is_idle()) {
+    context_.background().leave(&team_);
+    use_.remove(TeamUse::kInBackground);
+  }
+  return true;
+}
+
+/// A request with a deadline of its own polls by that; without memory, by the team's.
+Polling& Waits::polling_of(Request& request) noexcept {
+  if (request.arguments.timeout_ns == 0) return polling_;
+  if (request.polling == nullptr) {
+    request.polling.reset(new (std::nothrow) Polling{members_.waiting(request.arguments.timeout_ns)});
+  }
+  return request.polling != nullptr ? *request.polling : polling_;
+}
+
+/// The slow checks of a caller that polls.
+void Waits::check(const Waiting& waiting, Request& request) noexcept {
+  const CancellationHeld held;
+  if (monitor_.finds_failure(waiting, request)) (void)in_flight_.adopt_failure();
+}
+
+/// Waits without leaving the door: a call that is half started must not meet other calls of the team. Throws the team's
+/// failure, for which `finds_failure` looks.
+void Waits::wait_in_start(const std::function<bool()>& is_over,
+                          const std::function<bool(const Waiting&)>& finds_failure) {
+  struct Look {
+    Waits& waits;
+    const std::function<bool()>& is_over;
+  } look{*this, is_over};
+  const auto still_idle = [](void* data) {
+    const auto& [waits, is_waiting_over] = *static_cast<Look*>(data);
+    return !waits.in_flight_.progress() && !is_waiting_over();
+  };
+  Waiting waiting = members_.waiting();
+  std::uint64_t moves = in_flight_.moves();
+  while (!is_over()) {
+    // A member may be waiting for this rank on another team first, or for an operation of this team that only its
+    // caller moves.
+    (void)progress();
+    if (in_flight_.is_poisoned()) throw Error(in_flight_.health().cause().status, in_flight_.health().cause().text);
+    if (in_flight_.moves() != moves) {
+      moves = in_flight_.moves();
+      waiting.moved();
+      continue;
+    }
+    agreement_.progress();
+    // With many callers the function may wait for one that waits for this door.
+    if (!use_.has(TeamUse::kManyCallers) && waiting.is_turn_of_others()) context_.idle();
+    if (!waiting.pause(still_idle, &look) || in_flight_.moves() != moves || !finds_failure(waiting)) continue;
+    const Status status = in_flight_.adopt_failure();
+    throw Error(status, last_error());
+  }
+}
+
+void Waits::wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) {
+  wait_in_start(is_there,
+                [&](const Waiting& waiting) { return monitor_.finds_failure_in_start(waiting, member, purpose); });
+}
+
+void Waits::finish_all() {
+  if (!channels_.are_all_free()) {
+    throw Error(Status::no_resource,
+                "the team's staging is used up while persistent operations hold plans in it; make "
+                "fewer of them, or more teams");
+  }
+  wait_in_start([this] { return channels_.are_idle(); },
+                [this](const Waiting& waiting) {
+                  const auto busy = std::find_if(channels_.begin(), channels_.end(),
+                                                 [](const auto& one) { return one->current != nullptr; });
+                  return monitor_.finds_failure(waiting, *(*busy)->current);
+                });
+}
+
+void Waits::close() noexcept {
+  if (use_.has(TeamUse::kInBackground)) context_.background().leave(&team_);
+}
+
+bool Waits::progress_in_background() noexcept {
+  if (!door_.try_enter()) return false;
+  const bool moved = in_flight_.progress();
+  door_.leave();
+  return moved;
+}
+
+}  // namespace torii

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The waits of a team: for the end of an operation, and in the start of a call. Other callers, and threads that move
+// operations in the background, take turns with them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "api/agreement/membership.hpp"
+#include "api/agreement/team_agreement.hpp"
+#include "api/calls/polling.hpp"
+#include "api/calls/request.hpp"
+#include "api/context/attached_team.hpp"
+#include "api/context/context.hpp"
+#include "api/installation/start_waits.hpp"
+#include "api/running/channels.hpp"
+#include "api/running/entry.hpp"
+#include "api/running/failure_monitor.hpp"
+#include "api/running/in_flight.hpp"
+#include "api/running/inside.hpp"
+#include "runtime/execution/waiting.hpp"
+
+namespace torii {
+
+/// How often a blocking call looks at its own operation before it waits for good.
+inline constexpr int kQuickPolls = 30;
+/// A point in time, or a length of time, that does not end a wait.
+inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+/// The answer to a caller that asks for the end of a request; it may be refused, with last_error().
+enum class HasEnded : std::uint8_t { no, yes, refused };
+
+/// For the team's caller, or callers. "Inside" are functions for a thread that enter() has let in.
+class Waits final : public StartWaits {
+ public:
+  /// The arguments must outlive this. `team` is what the background knows the team as; `many_callers`: several threads
+  /// may call at once.
+  Waits(const Membership& members, TeamAgreement& agreement, const Channels& channels, FailureMonitor& monitor,
+        InFlight& in_flight, AttachedTeam& team, bool many_callers);
+
+  /// For every call on the team, before it does anything else.
+  [[nodiscard]] Entry enter() noexcept { return {context_, use_, door_}; }
+  /// For several calls that belong together.
+  [[nodiscard]] Hold hold() noexcept { return {context_, use_, door_}; }
+  /// Sets last_error(), as Entry::refuse() does, where enter() would refuse now.
+  Status check_caller() const noexcept;
+  TeamUse& use() noexcept { return use_; }
+  /// Of the context, for CancellationHeld: a call of this team may move those of others.
+  bool several_nodes() const noexcept { return several_nodes_; }
+
+  /// Waits for the end. Returns ok, or why the caller may not wait now.
+  Status wait(Request& request) noexcept;
+  /// Waits for `most_ns` at the longest. If the request has not ended by then, last_error() says what it waits for.
+  HasEnded wait(Request& request, std::int64_t most_ns) noexcept;
+  /// Moves the team's operations once.
+  HasEnded test(Request& request) noexcept;
+  /// Inside: the rest of a blocking call that has started. Returns its status, with last_error() if it has failed.
+  Status run_to_end(Request& request) noexcept;
+  /// The same for a request that has been polled already.
+  Status run_on(Request& request) noexcept;
+
+  /// Inside: the caller leaves an operation in flight, which other threads may move until nothing is in flight.
+  void enter_background() noexcept {
+    if (!use_.has(TeamUse::kInBackground) && !in_flight_.is_idle()) {
+      use_.add(TeamUse::kInBackground);
+      context_.background().enter(&team_);
+    }
+  }
+  /// Nobody moves operations afterwards.
+  void close() noexcept;
+  /// As of AttachedTeam.
+  bool progress_in_background() noexcept;
+
+  // Inside, in the start of a call. A call that is half started must not meet others: nobody else comes in meanwhile.
+  void wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) override;
+  void finish_all() override;
+
+ private:
+  bool progress() noexcept;
+  void poll_quickly(Request& request) noexcept;
+  void wait_for_end(Request& request) noexcept;
+  bool wait_until(Request& request, std::int64_t end_ns) noexcept;
+  bool ends_within(Request& request, std::int64_t most_ns) noexcept;
+  bool ends_with(const Request& request) noexcept;
+  Polling& polling_of(Request& request) noexcept;
+  void check(const Waiting& waiting, Request& request) noexcept;
+  void wait_in_start(const std::function<bool()>& is_over, const std::function<bool(const Waiting&)>& finds_failure);
+
+  Context& context_;
+  const Membership& members_;
+  TeamAgreement& agreement_;
+  const Channels& channels_;
+  FailureMonitor& monitor_;
+  InFlight& in_flight_;
+  AttachedTeam& team_;
+  const bool several_nodes_;
+  Polling polling_;  ///< for requests without a deadline of their own
+  TeamUse use_;
+  Door door_;
+};
+
+}  // namespace torii

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Call classes: a call plan that was filled in for other calls of its class is that which the call alone would get.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "api/c/c_objects.hpp"
+#include "api/calls/plan_maker.hpp"
+#include "tests/conformance/thread_team.hpp"
+
+namespace torii {
+namespace {
+
+std::string layout_text(const Layout& layout) {
+  std::string text = std::to_string(layout.blocks()) + " blocks of " + std::to_string(layout.total_bytes()) +
+                     " bytes, longest " + std::to_string(layout.longest_bytes()) + ", " +
+                     std::to_string(layout.segments()) + " segments of " + std::to_string(layout.segment_bytes());
+  for (int block = 0; block < layout.blocks(); ++block) {
+    for (const std::int64_t segment : {std::int64_t{0}, layout.segments() - 1}) {
+      layout.for_each_piece(block, segment, [&](const Piece& piece, std::size_t at) {
+        text += " " + std::to_string(piece.offset_bytes) + "+" + std::to_string(piece.length_bytes) + "@" +
+                std::to_string(at);
+      });
+    }
+  }
+  return text;
+}
+
+std::string text_of(const CallPlan& plan) {
+  const auto& [segment_bytes, slots, window, one_shot, radix, common_root, lanes] = plan.selected->request.tuning;
+  const CallShape& shape = plan.shape;
+  const auto number = [](auto value) { return std::to_string(value) + " "; };
+  return call_text(plan.arguments) + ": " + std::string(plan.selected->algorithm->name) + " " + number(segment_bytes) +
+         number(slots) + number(window) + number(one_shot) + number(radix) + number(common_root) +
+         std::string(lanes.begin(), lanes.end()) + number(plan.selected->request.root) +
+         number(static_cast<int>(plan.selected->request.determinism)) +
+         number(static_cast<int>(plan.selected->widening)) + layout_text(shape.layout) + "; " +
+         number(static_cast<int>(shape.type)) + number(shape.element_bytes) + number(shape.unit_bytes) +
+         number(reinterpret_cast<std::uintptr_t>(shape.fold)) + number(shape.non_temporal) + number(shape.signature) +
+         number(shape.operand_stride_bytes) + number(shape.block_bytes) + "; " + number(plan.input_bytes) +
+         number(plan.result_bytes) + number(plan.input_shift_bytes) + number(plan.result_shift_bytes) +
+         number(plan.record.count) + number(plan.record.kind) + number(plan.is_finished_at_end) +
+         number(plan.sums_as_float) + number(plan.multiplies) + number(plan.folds_leaves) + number(plan.operands) +
+         number(plan.key) + number(plan.selected->blocks) + number(static_cast<int>(plan.selected->dealing)) +
+         number(plan.lengths != nullptr);
+}
+
+/// The classes of a team, each with one call plan that serves all of its calls.
+class Classes {
+ public:
+  explicit Classes(const PlanMaker& maker) : maker_(maker) {}
+
+  CallPlan& fill(const CallArguments& arguments) {
+    CallClass& its_class = of(arguments);
+    if (its_class.call_plans.empty()) its_class.call_plans.push_back(maker_.blank(arguments, its_class));
+    CallPlan& plan = *its_class.call_plans.front();
+    maker_.fill(plan, arguments);
+    return plan;
+  }
+  CallClass& of(const CallArguments& arguments) {
+    const ClassKey key = maker_.key_of(arguments);
+    for (const auto& known : all_) {
+      if (known->serves(key, maker_.vector_bytes(arguments, key))) return *known;
+    }
+    return *all_.emplace_back(maker_.make_class(arguments, key));
+  }
+
+ private:
+  const PlanMaker& maker_;
+  std::vector<std::unique_ptr<CallClass>> all_;
+};
+
+constexpr std::array kCollectives = {Collective::broadcast,      Collective::reduce,   Collective::allreduce,
+                                     Collective::all_gather,     Collective::scan,     Collective::exscan,
+                                     Collective::reduce_scatter, Collective::alltoall, Collective::scatter,
+                                     Collective::gather,         Collective::barrier};
+
+CallArguments draw(std::mt19937_64& random, int ranks, const std::vector<std::size_t>& block_counts) {
+  constexpr std::array kTypes = {Type::f32, Type::f64, Type::u8, Type::f16, Type::i32};
+  constexpr std::array kOps = {Op::sum, Op::max, Op::min};
+  CallArguments arguments;
+  arguments.collective = kCollectives[random() % kCollectives.size()];
+  if (arguments.collective == Collective::barrier) return arguments;
+  arguments.type = kTypes[random() % kTypes.size()];
+  arguments.op = kOps[random() % kOps.size()];
+  arguments.averages = arguments.op == Op::sum && !is_prefix(arguments.collective) && arguments.type != Type::u8 &&
+                       arguments.type != Type::i32 && random() % 8 == 0;
+  arguments.root = has_root(arguments.collective) ? static_cast<int>(random() % static_cast<unsigned>(ranks)) : 0;
+  const std::size_t power = std::size_t{1} << random() % 24;
+  arguments.count = power + random() % power - (random() % 4 == 0 ? 1 : 0);
+  if (random() % 16 == 0) arguments.count = 0;
+  if (arguments.collective == Collective::reduce_scatter && random() % 2 == 0) {
+    arguments.block_counts = block_counts.data();
+    arguments.count = 0;
+    for (const std::size_t count : block_counts) arguments.count += count;
+  }
+  return arguments;
+}
+
+void expect_alone(const PlanMaker& maker, const CallPlan& filled, const CallArguments& arguments) {
+  ASSERT_EQ(text_of(filled), text_of(*maker.make(arguments)));
+}
+
+/// The lengths at both ends of the call's class, and one element outside of them.
+void check_ends(const PlanMaker& maker, Classes& classes, CallArguments arguments, int ranks) {
+  const CallClass& its_class = classes.of(arguments);
+  if (arguments.block_counts != nullptr || arguments.collective == Collective::barrier) return;
+  const std::size_t parts = has_block_per_rank(arguments.collective) ? static_cast<std::size_t>(ranks) : 1;
+  std::size_t unit = parts;  // all types are of a power of two
+  while (maker.vector_bytes(arguments, its_class.key) > arguments.count * unit) unit *= 2;
+  const ByteInterval holds = its_class.selected->holds;
+  for (const std::size_t bytes : {holds.least, holds.most}) {
+    if (bytes > std::size_t{1} << 40) continue;
+    for (std::size_t count = bytes / unit; count <= bytes / unit + 1; ++count) {
+      arguments.count = count;
+      expect_alone(maker, classes.fill(arguments), arguments);
+    }
+  }
+}
+
+void check_random_calls(torii_team* handle, const TeamOptions& options, unsigned seed) {
+  Team& team = *handle->team;
+  const PlanMaker maker(team.members(), options, std::size_t{1} << 22);
+  Classes classes(maker);
+  std::mt19937_64 random(seed);
+  int calls = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::vector<std::size_t> block_counts;
+    for (int rank = 0; rank < team.ranks(); ++rank) block_counts.push_back(random() % 1000);
+    const CallArguments arguments = draw(random, team.ranks(), block_counts);
+    try {
+      CallPlan& plan = classes.fill(arguments);
+      ++calls;
+      expect_alone(maker, plan, arguments);
+      check_ends(maker, classes, arguments, team.ranks());
+      CallPlan& again = classes.fill(arguments);
+      const CountRange counts = again.counts;
+      if (counts.least > counts.most) continue;
+      for (const std::size_t count : {counts.least, std::min(counts.most, std::size_t{1} << 30)}) {
+        CallArguments other = arguments;
+        other.count = count;
+        maker.set_count(again, count);
+        expect_alone(maker, again, other);
+      }
+    } catch (const Error& error) {
+      ASSERT_EQ(error.status(), Status::unsupported) << error.what();
+    }
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(calls, 100);
+}
+
+TEST(CallClasses, AFilledCallPlanIsThatOfTheCallAlone) {
+  struct Case {
+    int ranks;
+    const char* topology;
+    const char* algorithm;
+    const char* determinism;
+    std::size_t segment_bytes;
+    bool several_nodes;
+  };
+  unsigned seed = 1;
+  for (const Case& one : {Case{2, "", "", "", 0, false}, Case{3, "", "", "", 0, false}, Case{4, "", "", "", 0, true},
+                          Case{4, "", "", "canonical", 0, false}, Case{4, "torus:2x2", "", "", 0, false},
+                          Case{5, "", "node", "", 0, false}, Case{4, "", "", "", 512, false}}) {
+    tests::ThreadTeam ranks;
+    ranks.ranks = one.ranks;
+    ranks.settings = "TIMEOUT=30\nARENA=1G";
+    if (one.several_nodes) ranks.nodes = {0, 0, 1, 1};
+    TeamOptions options;
+    options.topology = one.topology;
+    options.algorithm = one.algorithm;
+    options.determinism = one.determinism;
+    options.segment_bytes = one.segment_bytes;
+    ++seed;
+    tests::run_as_threads(ranks, [&](torii_context*, torii_team* team) {
+      // One rank's threads at a time would be enough; all must come to the end of the team together.
+      check_random_calls(team, options, seed);
+    });
+  }
+}
+
+std::shared_ptr<const ClassPlan> shared(const PlanMaker& maker, std::size_t count, int root = 0) {
+  CallArguments arguments;
+  arguments.collective = Collective::broadcast;
+  arguments.type = Type::f64;
+  arguments.count = count;
+  arguments.root = root;
+  return maker.share_class(arguments, maker.key_of(arguments))->selected;
+}
+
+TEST(CallClasses, TeamsThatChooseAlikeShareThem) {
+  tests::ThreadTeam ranks;
+  ranks.ranks = 3;
+  tests::run_as_threads(ranks, [](torii_context*, torii_team* team) {
+    const Membership& members = team->team->members();
+    TeamOptions options;
+    constexpr std::size_t kStaging = std::size_t{1} << 22;
+    const PlanMaker one(members, options, kStaging);
+    const PlanMaker like(members, options, kStaging);
+    const auto selected = shared(one, 100);
+    EXPECT_EQ(shared(like, 101), selected) << "a length of the class";
+    EXPECT_NE(shared(like, 100, 1), selected);
+    EXPECT_NE(shared(like, 1'000'000), selected);
+    EXPECT_NE(shared(PlanMaker(members, options, kStaging / 2), 100), selected);
+    options.segment_bytes = 1024;
+    EXPECT_NE(shared(PlanMaker(members, options, kStaging), 100), selected);
+    options = {};
+    options.determinism = "canonical";
+    EXPECT_NE(shared(PlanMaker(members, options, kStaging), 100), selected);
+    options = {};
+    options.topology = "mesh:3";
+    EXPECT_NE(shared(PlanMaker(members, options, kStaging), 100), selected);
+  });
+}
+
+/// The oldest goes when there is no room, and with the last team all go.
+TEST(CallClasses, SharedOnesAreForgotten) {
+  tests::ThreadTeam ranks;
+  ranks.ranks = 1;
+  tests::run_as_threads(ranks, [](torii_context* context, torii_team*) {
+    const auto rules = [] {
+      ChoiceRules made;
+      made.topology = Topology::node(7);
+      return made;
+    };
+    auto known = context->context.known_classes(rules());
+    ASSERT_EQ(context->context.known_classes(rules()), known);
+    const auto plan = std::make_shared<const ClassPlan>();
+    for (int root = 0; root < 257; ++root) known->add({ClassKey{Collective::broadcast, root}, plan});
+    EXPECT_EQ(known->find(ClassKey{Collective::broadcast, 0}, 8), nullptr);
+    EXPECT_EQ(known->find(ClassKey{Collective::broadcast, 1}, 8), plan);
+    EXPECT_EQ(known->find(ClassKey{Collective::broadcast, 256}, 8), plan);
+    known.reset();
+    EXPECT_EQ(plan.use_count(), 1);
+    EXPECT_EQ(context->context.known_classes(rules())->find(ClassKey{Collective::broadcast, 1}, 8), nullptr);
+  });
+}
+
+/// Callers of two teams meet new classes at once.
+TEST(CallClasses, ThreadsMayShareThem) {
+  tests::ThreadTeam ranks;
+  ranks.ranks = 1;
+  tests::run_as_threads(ranks, [](torii_context*, torii_team* team) {
+    const Membership& members = team->team->members();
+    const auto meet_all = [&](std::size_t from) {
+      const PlanMaker maker(members, TeamOptions{}, std::size_t{1} << 22);
+      for (std::size_t count = 1; count < (std::size_t{1} << 20); count += count / 2 + 1) {
+        EXPECT_TRUE(shared(maker, count + from)->holds.contains(8 * (count + from)));
+      }
+    };
+    std::thread other(meet_all, 0);
+    meet_all(1);
+    other.join();
+  });
+}
+
+}  // namespace
+}  // namespace torii
