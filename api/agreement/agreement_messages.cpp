@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runtime/base/deadline.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii {
 namespace {

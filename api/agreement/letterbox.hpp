@@ -12,8 +12,8 @@
 #include "api/agreement/patience.hpp"
 #include "api/agreement/refused_calls.hpp"
 #include "api/agreement/team_control.hpp"
-#include "runtime/execution/transport.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/transport.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii {
 

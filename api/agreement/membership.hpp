@@ -8,8 +8,8 @@
 
 #include "api/agreement/team_control.hpp"
 #include "api/context/context.hpp"
-#include "runtime/execution/transport.hpp"
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/transport.hpp"
+#include "runtime/fabric/waiting.hpp"
 
 namespace torii {
 

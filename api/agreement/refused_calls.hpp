@@ -14,7 +14,7 @@
 #include <span>
 #include <string_view>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii {
 

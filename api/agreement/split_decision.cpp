@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "api/agreement/team_agreement.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii {
 namespace {

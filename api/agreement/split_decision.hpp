@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "api/agreement/agreement_messages.hpp"
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/waiting.hpp"
 
 namespace torii {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "api/agreement/member_set.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii {
 

@@ -17,8 +17,8 @@
 #include "api/agreement/team_control.hpp"
 #include "api/agreement/trouble.hpp"
 #include "runtime/base/status.hpp"
-#include "runtime/execution/put_owner.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/put_owner.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii {
 

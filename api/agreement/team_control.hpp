@@ -9,7 +9,7 @@
 #include "api/agreement/install_log.hpp"
 #include "api/agreement/refused_calls.hpp"
 #include "api/agreement/survivors_record.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii {
 

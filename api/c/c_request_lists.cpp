@@ -9,7 +9,7 @@
 
 #include "api/c/c_requests.hpp"
 #include "runtime/base/cancellation.hpp"
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/waiting.hpp"
 
 using torii::Status;
 using torii::c::answered;

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/waiting.hpp"
 
 namespace torii {
 

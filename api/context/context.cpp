@@ -12,7 +12,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/base/page.hpp"
 #include "runtime/bootstrap/agreement.hpp"
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/waiting.hpp"
 #include "runtime/topology/rank_map.hpp"
 
 namespace torii {

@@ -19,7 +19,7 @@
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 
 namespace torii {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/base/descriptor.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 #include "transports/shared_memory/arena.hpp"
 #include "transports/shared_memory/node_peers.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "api/calls/request.hpp"
 #include "runtime/execution/execution.hpp"
-#include "runtime/execution/put_owner.hpp"
+#include "runtime/fabric/put_owner.hpp"
 
 namespace torii {
 

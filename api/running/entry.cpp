@@ -3,7 +3,7 @@
 #include "api/running/entry.hpp"
 
 #include "api/calls/last_error.hpp"
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/waiting.hpp"
 
 namespace torii {
 namespace {

@@ -10,7 +10,7 @@
 #include "api/installation/plan_cache.hpp"
 #include "api/running/channels.hpp"
 #include "api/running/own_calls.hpp"
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/waiting.hpp"
 
 namespace torii {
 

@@ -20,7 +20,7 @@
 #include "api/running/failure_monitor.hpp"
 #include "api/running/in_flight.hpp"
 #include "api/running/inside.hpp"
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/waiting.hpp"
 
 namespace torii {
 

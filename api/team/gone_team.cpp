@@ -8,7 +8,7 @@
 
 #include "api/agreement/letterbox.hpp"
 #include "api/agreement/team_control.hpp"
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/waiting.hpp"
 
 namespace torii {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "api/context/staging_pool.hpp"
-#include "runtime/execution/put_owner.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/put_owner.hpp"
+#include "runtime/fabric/transport.hpp"
 
 namespace torii {
 

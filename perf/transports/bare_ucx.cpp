@@ -8,7 +8,7 @@
 #include "perf/common/failure.hpp"
 #include "perf/common/meeting.hpp"
 #include "perf/transports/put_pair.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "transports/network/rails.hpp"
 #include "transports/ucx/message.hpp"
 #include "transports/ucx/transport.hpp"

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 
 namespace torii::perf {
 

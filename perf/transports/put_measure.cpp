@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "perf/common/meeting.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii::perf {
 namespace {

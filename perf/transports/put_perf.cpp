@@ -26,7 +26,7 @@
 #include "perf/transports/put_pair.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/devices/address.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii::perf {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/waiting.hpp"
 
 namespace torii {
 namespace {

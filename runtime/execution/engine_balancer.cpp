@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii {
 namespace {

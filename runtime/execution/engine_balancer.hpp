@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 #include "runtime/plan/crediting.hpp"
 
 namespace torii {

@@ -2,7 +2,7 @@
 // Makes linear programs.
 #include "runtime/execution/linear_program.hpp"
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "runtime/plan/shortcuts.hpp"
 
 namespace torii {

@@ -11,8 +11,8 @@
 #include "runtime/execution/linear_schedule.hpp"
 #include "runtime/execution/sending.hpp"
 #include "runtime/execution/try_run.hpp"
-#include "runtime/execution/waiting.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/waiting.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii {
 namespace linear {

@@ -10,8 +10,8 @@
 #include "runtime/execution/pairwise_operations.hpp"
 #include "runtime/execution/sending.hpp"
 #include "runtime/execution/try_run.hpp"
-#include "runtime/execution/waiting.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/waiting.hpp"
+#include "runtime/fabric/words.hpp"
 #include "runtime/plan/shortcuts.hpp"
 
 namespace torii {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "runtime/execution/installed_plan.hpp"
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/waiting.hpp"
 
 namespace torii {
 

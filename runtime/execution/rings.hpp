@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "runtime/plan/crediting.hpp"
 
 namespace torii {

@@ -9,9 +9,9 @@
 #include "runtime/execution/engine_picker.hpp"
 #include "runtime/execution/installed_plan.hpp"
 #include "runtime/execution/private_read.hpp"
-#include "runtime/execution/put_owner.hpp"
-#include "runtime/execution/transport.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/put_owner.hpp"
+#include "runtime/fabric/transport.hpp"
+#include "runtime/fabric/words.hpp"
 #include "runtime/plan/call.hpp"
 
 namespace torii {

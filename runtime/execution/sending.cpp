@@ -2,8 +2,8 @@
 // Puts of signals and credits, the engines that carry them, and what rings know of later slots.
 #include "runtime/execution/sending.hpp"
 
-#include "runtime/execution/waiting.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/waiting.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii {
 namespace {

@@ -2,7 +2,7 @@
 // Works out where streams stand in the arenas of both ends.
 #include "runtime/execution/stream_addresses.hpp"
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <set>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii::tests {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 
 namespace torii::tests {
 

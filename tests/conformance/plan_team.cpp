@@ -11,8 +11,8 @@
 
 #include "collectives/proof/verify.hpp"
 #include "runtime/execution/execution.hpp"
-#include "runtime/execution/waiting.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/waiting.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/conformance/distant.hpp"
 #include "tests/support/operands.hpp"
 #include "tests/support/thread_ranks.hpp"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii::exploration {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks on several nodes. What they put to other nodes is under way until the search delivers it: any message may
 // arrive next, whatever its stream and engine. That is all that the executor may rely on (Put in
-// runtime/execution/transport.hpp), and less than any network does.
+// runtime/fabric/transport.hpp), and less than any network does.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/execution/put_owner.hpp"
+#include "runtime/fabric/put_owner.hpp"
 #include "tests/exploration/transport_world.hpp"
 
 namespace torii::exploration {

@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii::exploration {
 namespace {

@@ -7,7 +7,7 @@
 #include <iostream>
 #include <string_view>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/exploration/worlds.hpp"
 #include "tests/support/test_run.hpp"
 

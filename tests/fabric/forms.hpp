@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/fabric/places.hpp"
 
 namespace torii::tests {

@@ -11,8 +11,8 @@
 #include <random>
 #include <stdexcept>
 
-#include "runtime/execution/waiting.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/waiting.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/fabric/forms.hpp"
 #include "tests/fabric/places.hpp"
 

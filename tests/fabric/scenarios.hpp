@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 
 namespace torii::tests {
 

@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "runtime/execution/put_owner.hpp"
-#include "runtime/execution/waiting.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/put_owner.hpp"
+#include "runtime/fabric/waiting.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/fabric/places.hpp"
 #include "tests/fabric/scenarios.hpp"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "runtime/execution/waiting.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/waiting.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/fabric/forms.hpp"
 #include "tests/fabric/places.hpp"
 #include "tests/fabric/scenarios.hpp"

@@ -5,8 +5,8 @@
 
 #include <stdexcept>
 
-#include "runtime/execution/waiting.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/waiting.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/fabric/scenarios.hpp"
 
 namespace torii::tests {

@@ -22,7 +22,7 @@
 #include <utility>
 
 #include "runtime/base/descriptor.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/fabric/scenarios.hpp"
 #include "tests/fabric/transports.hpp"
 #include "tests/support/thread_ranks.hpp"

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/execution/waiting.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/waiting.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/fabric/refusal.hpp"
 #include "tests/fabric/scenarios.hpp"
 #include "tests/fabric/transports.hpp"

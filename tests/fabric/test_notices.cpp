@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/support/test_run.hpp"
 #include "transports/libfabric/arrivals.hpp"
 #include "transports/libfabric/bounce_pool.hpp"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/fabric/imposed_modes.hpp"
 #include "tests/fabric/refusal.hpp"
 #include "tests/fabric/transports.hpp"

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/execution/put_owner.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/put_owner.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/fabric/imposed_modes.hpp"
 #include "tests/support/test_run.hpp"
 #include "tests/support/thread_ranks.hpp"

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "runtime/base/descriptor.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/fabric/transports.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/libfabric/streams.hpp"

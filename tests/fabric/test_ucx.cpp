@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/fabric/refusal.hpp"
 #include "tests/fabric/transports.hpp"
 #include "tests/support/test_run.hpp"

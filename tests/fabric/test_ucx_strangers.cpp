@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/fabric/strangers.hpp"
 #include "tests/support/test_run.hpp"
 #include "transports/ucx/api.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 
 namespace torii::tests {
 

@@ -14,7 +14,7 @@
 #include "tests/golden/plan_digest.hpp"
 #include "tests/golden/shapes.hpp"
 #include "tests/support/operands.hpp"
-#include "transports/simulated/run.hpp"
+#include "tools/simulation/run.hpp"
 
 namespace torii::golden {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "perf/transports/put_measure.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/support/thread_ranks.hpp"
 
 namespace torii::perf {

@@ -7,7 +7,7 @@
 #include <deque>
 #include <mutex>
 
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 
 namespace torii::faulty {
 

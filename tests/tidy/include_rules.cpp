@@ -58,8 +58,9 @@ constexpr auto kSubfolders = std::to_array<Subfolder>({
     {"runtime", "plan", 2},
     {"runtime", "devices", 3},
     {"runtime", "bootstrap", 4},
-    {"runtime", "execution", 5},
-    {"runtime", "point_to_point", 6},
+    {"runtime", "fabric", 5},
+    {"runtime", "execution", 6},
+    {"runtime", "point_to_point", 7},
     {"collectives", "trees", 0},
     {"collectives", "orders", 0},
     {"collectives", "schedules", 0},
@@ -84,10 +85,16 @@ constexpr auto kSubfolders = std::to_array<Subfolder>({
     {"api", "redistribution", 6},
     {"api", "c", 7},
 });
-/// The last folders of runtime and collectives that are arithmetic: what computes, chooses or proves a plan sees
-/// nothing that could move a byte.
-constexpr int kPureRuntimeLevel = 2;
-constexpr std::string_view kPureFolder = "collectives/";
+/// The last folder of runtime that a folder may see.
+struct Limit {
+  std::string_view folder;
+  int level;
+  std::string_view rule, reason;
+};
+constexpr Limit kCollectives = {"collectives/", 2, "pure_collectives",
+                                "what computes, chooses or proves a plan is arithmetic; it must not see "};
+constexpr Limit kTransports = {"transports/", 5, "blind_transports",
+                               "a transport does not know what it carries; it must not see "};
 
 /// The files of plugins/openmpi, lowest first, without what all names begin with. coll_torii_openmpi.h says what the
 /// layers are.
@@ -195,13 +202,13 @@ void check_inner_law(const fs::path&, const SourceFile& file, std::vector<Violat
   }
 }
 
-void check_pure(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
-  if (!file.path.starts_with(kPureFolder)) return;
+template <const Limit& limit>
+void check_limit(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
+  if (!file.path.starts_with(limit.folder)) return;
   for (const Include& include : includes_of(file)) {
     const Subfolder* const target = include.quoted ? subfolder_of(include.target) : nullptr;
-    if (target == nullptr || target->folder != "runtime" || target->level <= kPureRuntimeLevel) continue;
-    report(violations, "pure_collectives", file, include.line,
-           "what computes a plan is arithmetic; it must not see " + include.target);
+    if (target == nullptr || target->folder != "runtime" || target->level <= limit.level) continue;
+    report(violations, limit.rule, file, include.line, std::string(limit.reason) + include.target);
   }
 }
 
@@ -271,7 +278,8 @@ void check_one_parser(const fs::path&, const SourceFile& file, std::vector<Viola
 
 constexpr std::array kIncludeRules = {
     Rule{"include_from_root", check_resolves},  Rule{"include_law", check_law},
-    Rule{"inner_law", check_inner_law},         Rule{"pure_collectives", check_pure},
+    Rule{"inner_law", check_inner_law},         Rule{"pure_collectives", check_limit<kCollectives>},
+    Rule{"blind_transports", check_limit<kTransports>},
     Rule{"embedder_headers", check_embedder},   Rule{"own_header_first", check_own_header},
     Rule{"openmpi_order", check_openmpi_order}, Rule{"one_parser", check_one_parser},
 };

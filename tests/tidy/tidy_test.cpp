@@ -275,6 +275,14 @@ TEST_F(Planted, PureCollectives) {
   }
 }
 
+TEST_F(Planted, BlindTransports) {
+  plant("runtime/execution/executor.hpp", header(""));
+  plant("runtime/fabric/words.hpp", header(""));
+  expect_caught("blind_transports", 3, "transports/simulated/a.cpp",
+                head("#include \"runtime/execution/executor.hpp\"\n"));
+  expect_clean("transports/simulated/a.cpp", head("#include \"runtime/fabric/words.hpp\"\n"));
+}
+
 TEST_F(Planted, EmbedderHeaders) {
   expect_caught("embedder_headers", 4, "include/torii/torii.hpp", header("#include <hwloc.h>\n"));
   expect_caught("embedder_headers", 4, "include/torii/torii.hpp", header("#include <fmt/core.h>\n"));

@@ -9,7 +9,7 @@
 #include "runtime/base/numbers.hpp"
 #include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "runtime/plan/layout.hpp"
 #include "runtime/topology/routing.hpp"
 

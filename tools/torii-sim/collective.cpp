@@ -24,7 +24,7 @@
 #include "tools/torii-sim/question.hpp"
 #include "tools/torii-sim/spending.hpp"
 #include "tools/torii-sim/synthetic_node.hpp"
-#include "transports/simulated/steady.hpp"
+#include "tools/simulation/steady.hpp"
 
 namespace torii::tools {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 
 namespace torii::tools {
 namespace {

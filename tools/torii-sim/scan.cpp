@@ -7,7 +7,7 @@
 #include "runtime/base/numbers.hpp"
 #include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 #include "tools/torii-sim/options.hpp"
 
 namespace torii::tools {

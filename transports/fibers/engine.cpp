@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii::fibers {
 

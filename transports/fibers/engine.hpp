@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 #include "transports/fibers/wires.hpp"
 #include "transports/network/peer_states.hpp"
 #include "transports/network/sleepers.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 #include "transports/fibers/fibers.hpp"
 #include "transports/fibers/wires.hpp"
 #include "transports/shared_memory/shared_memory.hpp"

@@ -6,7 +6,7 @@
 
 #include "runtime/base/settings.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 #include "transports/fibers/wires.hpp"
 #include "transports/shared_memory/arena.hpp"
 #include "transports/shared_memory/node_peers.hpp"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 #include "transports/fibers/fibers.hpp"
 
 namespace torii::fibers {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "runtime/base/status.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "transports/libfabric/notice.hpp"
 
 namespace torii::libfabric {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/execution/transport.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/transport.hpp"
+#include "runtime/fabric/words.hpp"
 #include "transports/libfabric/api.hpp"
 #include "transports/libfabric/arrivals.hpp"
 #include "transports/libfabric/bounce_pool.hpp"

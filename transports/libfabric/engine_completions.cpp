@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/waiting.hpp"
 #include "transports/libfabric/engine.hpp"
 
 namespace torii::libfabric {

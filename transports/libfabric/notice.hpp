@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii::libfabric {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "runtime/bootstrap/life_watch.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 #include "transports/shared_memory/nodes.hpp"
 
 namespace torii::mixed {

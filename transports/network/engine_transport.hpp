@@ -15,8 +15,8 @@
 
 #include "runtime/base/deadline.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/execution/transport.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/transport.hpp"
+#include "runtime/fabric/words.hpp"
 #include "transports/network/engine_options.hpp"
 #include "transports/network/peer_states.hpp"
 #include "transports/network/sleepers.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 #include "transports/network/engine_options.hpp"
 #include "transports/network/module_file.hpp"
 #include "transports/network/together.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/base/status.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 
 namespace torii::transports {
 

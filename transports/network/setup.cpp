@@ -9,7 +9,7 @@
 #include "runtime/base/descriptor.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/devices/address.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 #include "transports/network/together.hpp"
 
 namespace torii::transports {

@@ -4,7 +4,7 @@
 
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/platform.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii::shared_memory {
 

@@ -8,7 +8,7 @@
 
 #include "runtime/base/settings.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 #include "transports/shared_memory/arena.hpp"
 #include "transports/shared_memory/cross_memory.hpp"
 #include "transports/shared_memory/node_peers.hpp"

@@ -12,7 +12,7 @@
 
 #include "runtime/base/index.hpp"
 #include "runtime/base/status.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "transports/simulated/large_pages.hpp"
 
 namespace torii::simulated {
@@ -299,7 +299,7 @@ void Network::arrive(std::uint32_t number, std::vector<int>& woken) noexcept {
   message.hold.let_go();
   // A rank that waits only for its last put has to be asked once more.
   Rank& sender = rank(message.from);
-  if (--sender.under_way == 0 && (sender.reader == nullptr || sender.reader->has_run_all())) wake(message.from, woken);
+  if (--sender.under_way == 0 && sender.wakes_when_drained) wake(message.from, woken);
   free_messages_.push_back(number);
 }
 
@@ -313,7 +313,7 @@ void Network::show(const Word& word, std::vector<int>& woken) noexcept {
 void Network::change(int number, std::uint64_t offset, std::uint64_t value) noexcept {
   store_word(arena(number) + offset, value);
   Rank& one = rank(number);
-  if (one.reader != nullptr) one.reader->lanes().watch().changed(offset);
+  if (one.listener != nullptr) one.listener->changed(offset);
 }
 
 void Network::wake(int number, std::vector<int>& woken) noexcept {

@@ -14,8 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/execution/execution.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 #include "runtime/topology/network_model.hpp"
 #include "runtime/topology/routing.hpp"
 #include "runtime/topology/topology.hpp"
@@ -71,6 +70,15 @@ struct EngineUse {
 /// Numbers below 2^53 / 2^53, the same on every machine: a hash of (seed, index).
 double uniform(std::uint64_t seed, std::uint64_t index) noexcept;
 
+/// Hears of every word that changes in a rank's arena.
+class WordListener {
+ public:
+  virtual void changed(std::uint64_t offset) noexcept = 0;
+
+ protected:
+  ~WordListener() = default;
+};
+
 /// An engine takes the put with the lowest message number of those whose first link is free; with `engine_rates`, of
 /// those that name it. A put that waits for one link keeps no engine from another link. Messages are packets that each
 /// link sends in the order in which their heads reach it. A node forwards a message while it still arrives (virtual
@@ -110,8 +118,9 @@ class Network {
   void compute_until(int rank, Time time) noexcept;
   /// Whether a credit, too, makes the network ask `rank` again. Not needed if the rank waits for none.
   void wake_by_words(int number, bool wakes) noexcept { rank(number).wakes_by_words = wakes; }
-  /// Tells this execution of every word that changes in the arena of `rank`.
-  void tell(int number, ModelledExecution& execution) noexcept { rank(number).reader = &execution; }
+  /// Whether the end of its last put makes the network ask `rank` again. Not needed while the rank has steps to run.
+  void wake_when_drained(int number, bool wakes) noexcept { rank(number).wakes_when_drained = wakes; }
+  void tell(int number, WordListener& listener) noexcept { rank(number).listener = &listener; }
   bool is_computing(int rank) const noexcept { return world_->ranks[static_cast<std::size_t>(rank)].clock > now_; }
 
   /// After the last add_way().
@@ -211,13 +220,14 @@ class Network {
   };
   /// What a signal changes is in the first line, what a put needs in the next ones.
   struct alignas(kLineBytes) Rank {
-    ModelledExecution* reader = nullptr;
+    WordListener* listener = nullptr;
     std::uint64_t moved = 0;
     std::uint64_t messages_per_segment = 0;
     Time clock = 0;
     int under_way = 0;  ///< puts whose source may still be read
     bool is_woken = false;
     bool wakes_by_words = true;
+    bool wakes_when_drained = true;
     Time engine_event = -1;             ///< when waiting puts are looked at again
     std::vector<std::uint32_t> active;  ///< indices of the queues that have puts
     std::vector<Queue> waiting;         ///< of each way one, or with engine_rates one for each engine

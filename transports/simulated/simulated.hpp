@@ -2,7 +2,7 @@
 // One rank's interface to a virtual network: peers are not mapped, and puts arrive by virtual time.
 #pragma once
 
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 #include "transports/simulated/network.hpp"
 
 namespace torii::simulated {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/execution/transport.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/transport.hpp"
+#include "runtime/fabric/words.hpp"
 #include "transports/network/peer_states.hpp"
 #include "transports/network/sleepers.hpp"
 #include "transports/ucx/api.hpp"

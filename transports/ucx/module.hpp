@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 #include "transports/ucx/options.hpp"
 
 namespace torii::ucx {

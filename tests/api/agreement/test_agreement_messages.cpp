@@ -11,7 +11,7 @@
 
 #include "api/agreement/agreement_messages.hpp"
 #include "runtime/base/status.hpp"
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/waiting.hpp"
 #include "tests/api/agreement/messages_seat.hpp"
 #include "tests/support/test_run.hpp"
 

@@ -15,8 +15,8 @@
 
 #include "runtime/base/descriptor.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/execution/waiting.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/waiting.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/support/test_run.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/network/engine_transport.hpp"

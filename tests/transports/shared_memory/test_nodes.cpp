@@ -14,7 +14,7 @@
 
 #include "runtime/base/status.hpp"
 #include "runtime/devices/cpus.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/mixed/mixed.hpp"
 #include "transports/shared_memory/nodes.hpp"

@@ -9,7 +9,7 @@
 
 #include "collectives/proof/verify.hpp"
 #include "collectives/selection/catalogue.hpp"
-#include "transports/simulated/run.hpp"
+#include "tools/simulation/run.hpp"
 
 namespace torii::simulated {
 

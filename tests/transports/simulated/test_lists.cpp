@@ -10,7 +10,7 @@
 #include "collectives/selection/catalogue.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "tests/support/operands.hpp"
-#include "transports/simulated/run.hpp"
+#include "tools/simulation/run.hpp"
 
 namespace torii::simulated {
 namespace {

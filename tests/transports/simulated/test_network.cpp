@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/base/status.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "transports/simulated/network.hpp"
 #include "transports/simulated/simulated.hpp"
 

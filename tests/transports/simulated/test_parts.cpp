@@ -7,8 +7,8 @@
 
 #include "runtime/base/status.hpp"
 #include "tests/transports/simulated/calls.hpp"
-#include "transports/simulated/parts.hpp"
-#include "transports/simulated/windows.hpp"
+#include "tools/simulation/parts.hpp"
+#include "tools/simulation/windows.hpp"
 
 namespace torii::simulated {
 namespace {

@@ -17,7 +17,7 @@
 #include "runtime/base/status.hpp"
 #include "tests/support/test_run.hpp"
 #include "tests/transports/simulated/calls.hpp"
-#include "transports/simulated/steady.hpp"
+#include "tools/simulation/steady.hpp"
 
 namespace torii::simulated {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides how a network is divided.
-#include "transports/simulated/parts.hpp"
+#include "tools/simulation/parts.hpp"
 
 #include <algorithm>
 #include <vector>

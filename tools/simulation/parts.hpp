@@ -2,7 +2,7 @@
 // The parts of a simulated network that threads move on at once.
 #pragma once
 
-#include "transports/simulated/run.hpp"
+#include "tools/simulation/run.hpp"
 
 namespace torii::simulated {
 

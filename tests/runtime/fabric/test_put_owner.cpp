@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/execution/put_owner.hpp"
+#include "runtime/fabric/put_owner.hpp"
 
 namespace torii {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The event loop: asks each rank for which something has arrived to continue. Threads do so for parts of the network.
-#include "transports/simulated/run.hpp"
+#include "tools/simulation/run.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -14,11 +14,11 @@
 #include "runtime/base/index.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/learnt_choices.hpp"
-#include "runtime/execution/words.hpp"
+#include "runtime/fabric/words.hpp"
 #include "transports/simulated/large_pages.hpp"
-#include "transports/simulated/parts.hpp"
+#include "tools/simulation/parts.hpp"
 #include "transports/simulated/simulated.hpp"
-#include "transports/simulated/windows.hpp"
+#include "tools/simulation/windows.hpp"
 
 namespace torii::simulated {
 namespace {
@@ -54,9 +54,11 @@ class Work final : public StepModel {
   double us_per_byte_;
 };
 
-struct Member {
+struct Member final : WordListener {
   Member(Network& network, Lanes& lanes, int rank, const Call& call)
       : transport(network, rank), work(network, lanes, rank, call), execution(transport, ModelledHost(work)) {}
+
+  void changed(std::uint64_t offset) noexcept override { execution.lanes().watch().changed(offset); }
 
   /// The last step of fetch_ahead().
   static constexpr std::size_t kFetchSteps = 3;
@@ -296,7 +298,7 @@ class Run {
     member.plan.plan.lanes = {};
     member.plan.plan.in = member.plan.plan.out = {};
     // A pairwise exchange looks at its pools, whatever has changed.
-    if (!member.plan.plan.exchange.exists()) part.network.tell(rank, member.execution);
+    if (!member.plan.plan.exchange.exists()) part.network.tell(rank, member);
     const double late_us = call_.skew_us * uniform(~call_.network.seed, static_cast<std::uint64_t>(rank));
     part.network.wake_at(rank, part.network.in_ticks(late_us));
   }
@@ -327,6 +329,7 @@ class Run {
     if (member.execution.status() != Status::ok) part.failed = rank;
     const bool is_exchange = member.plan.plan.exchange.exists();  // its entries end with credits
     part.network.wake_by_words(rank, is_exchange || member.execution.waits_for_credit() || member.work.is_busy());
+    part.network.wake_when_drained(rank, is_exchange || member.execution.has_run_all());
     if (progress != Progress::done) return;
     member.is_done = true;
     part.end = part.network.now();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The three stages of waiting.
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/waiting.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a rank waits: how long it sleeps, how often it looks at the clock and gives others a turn, what counts as
 // waiting.
-#include "runtime/execution/waiting.hpp"
+#include "runtime/fabric/waiting.hpp"
 
 #include <gtest/gtest.h>
 #include <time.h>

@@ -7,7 +7,7 @@
 
 #include "runtime/base/deadline.hpp"
 #include "runtime/base/settings.hpp"
-#include "runtime/execution/transport.hpp"
+#include "runtime/fabric/transport.hpp"
 
 namespace torii {
 

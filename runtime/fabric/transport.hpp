@@ -11,7 +11,7 @@
 #include "runtime/base/counters.hpp"
 #include "runtime/base/deadline.hpp"
 #include "runtime/base/status.hpp"
-#include "runtime/execution/put_owner.hpp"
+#include "runtime/fabric/put_owner.hpp"
 
 namespace torii {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the period of a shorter pipeline and extends it.
-#include "transports/simulated/steady.hpp"
+#include "tools/simulation/steady.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transports/simulated/run.hpp"
+#include "tools/simulation/run.hpp"
 
 namespace torii::simulated {
 
