@@ -54,7 +54,7 @@ def law():
     source = (pathlib.Path(__file__).resolve().parents[2] / "tests/tidy/include_rules.cpp").read_text()
     folders = re.findall(r'Folder\{"(\w+)", (\d), (true|false), (?:true|false)\}', source)
     rooms = re.findall(r'\{"(\w+)", "(\w+)", (\d)\}', source[source.index("kSubfolders"):])
-    pure = int(re.search(r"kPureRuntimeLevel = (\d)", source).group(1))
+    pure = int(re.search(r'kCollectives = \{"collectives/", (\d)', source).group(1))
     return [(name, int(level), inside == "true") for name, level, inside in folders], rooms, pure
 
 
@@ -93,7 +93,7 @@ def house():
              "never from a folder beside it.")
     svg.text(left, y + 20, "Blue: all that collectives/ sees of runtime/, so that plans are arithmetic. "
              "Dashed: sees include/torii only (perf/ with a few exceptions).")
-    svg.text(left, y + 40, "Drawn from kFolders, kSubfolders and kPureRuntimeLevel of tests/tidy/include_rules.cpp.",
+    svg.text(left, y + 40, "Drawn from kFolders, kSubfolders and kCollectives of tests/tidy/include_rules.cpp.",
              fill=GREY)
     return svg
 
