@@ -24,52 +24,54 @@ constexpr std::int64_t kGraceSharedNs = 250 * kMs;
 /// How long an alarm may be without a cause before the member that raised it counts as dead.
 constexpr std::int64_t kCauseNs = 1000 * kMs;
 /// A member's report about its own proposals.
-enum Heard : std::uint64_t { kNothing = 0, kMakesNone = 1, kHasMade = 2 };
+enum FailureKnown : std::uint64_t { kNothing = 0, kMakesNone = 1, kHasMade = 2 };
 
 std::uint64_t load(const std::uint64_t& word) noexcept {
   return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_relaxed);
 }
 
-std::uint64_t check_of(const Standing& standing, std::uint64_t beat) noexcept {
+std::uint64_t check_of(const CallSnapshot& snapshot, std::uint64_t beat) noexcept {
   std::uint64_t sum = beat * 0x9e3779b97f4a7c15ULL + 1;
-  for (const std::uint64_t value : {standing.sequence, standing.count, standing.kind,
-                                    static_cast<std::uint64_t>(standing.root), standing.completed}) {
+  for (const std::uint64_t value : {snapshot.sequence, snapshot.count, snapshot.kind,
+                                    static_cast<std::uint64_t>(snapshot.root), snapshot.completed}) {
     sum = (sum ^ value ^ (sum >> 29)) * 0xbf58476d1ce4e5b9ULL;
   }
   return sum;
 }
 
-Heard heard_by(const Inbox& inbox) noexcept {
-  return static_cast<Heard>(load_word(inbox.heard) & ((std::uint64_t{1} << Inbox::kSplitsShift) - 1));
+FailureKnown failure_known_by(const PeerInbox& inbox) noexcept {
+  return static_cast<FailureKnown>(load_word(inbox.knows_failure) &
+                                   ((std::uint64_t{1} << PeerInbox::kSplitsShift) - 1));
 }
 
 }  // namespace
 
-AgreementMessages::AgreementMessages(Letterbox& box, std::int64_t timeout_ns)
+AgreementMessages::AgreementMessages(ControlWriter& box, std::int64_t timeout_ns)
     : box_(box),
       grace_ns_(box.transport().oversubscribed() ? kGraceSharedNs : kGraceNs),
       first_ns_(std::min(kFirstTellNs, timeout_ns / 8)),
       most_ns_(std::min(kMostTellNs * std::max(1, box.ranks() / kMembersPerSecond), timeout_ns / 4)),
       views_(static_cast<std::size_t>(box.ranks())) {}
 
-void AgreementMessages::tell(const Standing& standing) noexcept {
+void AgreementMessages::tell(const CallSnapshot& snapshot) noexcept {
   interval_ns_ = 0;
   // The line is put to all members of other nodes, even if puts to one of them are in flight. If an engine still reads
   // a source that is written anew, the line is torn, and its checksum does not match.
-  Inbox::Status& source = box_.own().status_sources[++beat_ % MessagesMemory::kStatusSources];
-  source.standing = standing;
+  PeerInbox::Status& source = box_.own().status_sources[++beat_ % MessagesMemory::kStatusSources];
+  source.snapshot = snapshot;
   source.beat = beat_;
-  source.check = check_of(standing, beat_);
+  source.check = check_of(snapshot, beat_);
   // By the engines in turn: one of them may be lost.
   box_.put({.engine = static_cast<int>(beat_ % static_cast<std::uint64_t>(box_.engines())),
-            .offset = offsetof(Inbox, status),
+            .offset = offsetof(PeerInbox, status),
             .signal = beat_,
-            .payload = &source.standing,
+            .payload = &source.snapshot,
             .bytes = sizeof(source) - sizeof(source.signal),
             .only_other_nodes = true});
 }
 
-void AgreementMessages::publish(const Standing& standing, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept {
+void AgreementMessages::publish(const CallSnapshot& snapshot, std::int64_t now_ns,
+                                std::int64_t quiet_since_ns) noexcept {
   if (quiet_since_ns == 0) {
     interval_ns_ = 0;
     return;
@@ -77,32 +79,32 @@ void AgreementMessages::publish(const Standing& standing, std::int64_t now_ns, s
   const std::int64_t interval_ns = interval_ns_ == 0 ? first_ns_ : interval_ns_;
   const std::int64_t since_ns = interval_ns_ == 0 ? quiet_since_ns : told_ns_;
   if (now_ns - since_ns < interval_ns) return;
-  tell(standing);
+  tell(snapshot);
   told_ns_ = now_ns;
   interval_ns_ = std::min(2 * interval_ns, most_ns_);
 }
 
 const AgreementMessages::View& AgreementMessages::view(int member, bool of_persistent) noexcept {
-  const Inbox::Status& line = box_.inbox(member).status;
-  Standing standing;
-  standing.sequence = load(line.standing.sequence);
-  standing.count = load(line.standing.count);
-  standing.kind = load(line.standing.kind);
-  standing.root = std::atomic_ref(const_cast<std::int64_t&>(line.standing.root)).load(std::memory_order_relaxed);
-  standing.completed = load(line.standing.completed);
+  const PeerInbox::Status& line = box_.inbox(member).status;
+  CallSnapshot snapshot;
+  snapshot.sequence = load(line.snapshot.sequence);
+  snapshot.count = load(line.snapshot.count);
+  snapshot.kind = load(line.snapshot.kind);
+  snapshot.root = std::atomic_ref(const_cast<std::int64_t&>(line.snapshot.root)).load(std::memory_order_relaxed);
+  snapshot.completed = load(line.snapshot.completed);
   const std::uint64_t beat = load(line.beat);
   Views& views = views_[static_cast<std::size_t>(member)];
-  View& told = is_persistent(standing.sequence) ? views.persistent : views.in_order;
+  View& told = is_persistent(snapshot.sequence) ? views.persistent : views.in_order;
   const bool is_news = beat > std::max(views.in_order.beat, views.persistent.beat);
-  if (is_news && load(line.check) == check_of(standing, beat)) told = {standing, beat, now_ns()};
+  if (is_news && load(line.check) == check_of(snapshot, beat)) told = {snapshot, beat, now_ns()};
   return of_persistent ? views.persistent : views.in_order;
 }
 
 void AgreementMessages::put_epoch(std::uint64_t epoch) noexcept {
   for (int engine = 0; engine < box_.engines(); ++engine) {
     box_.put({.engine = engine,
-              .is_awaited = epoch < Letterbox::kLeft,
-              .offset = offsetof(Inbox, epochs) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
+              .is_awaited = epoch < ControlWriter::kLeft,
+              .offset = offsetof(PeerInbox, epochs) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
               .signal = epoch});
   }
 }
@@ -115,7 +117,7 @@ bool AgreementMessages::has_reached(int member, std::uint64_t epoch) const noexc
 
 void AgreementMessages::put_install(std::uint64_t number, std::uint64_t word) noexcept {
   box_.put({.is_awaited = true,
-            .offset = offsetof(Inbox, installs) + number % InstallLog::kWords * sizeof(std::uint64_t),
+            .offset = offsetof(PeerInbox, installs) + number % InstallLog::kWords * sizeof(std::uint64_t),
             .signal = word});
 }
 
@@ -128,11 +130,11 @@ std::uint64_t AgreementMessages::install_word(int member, std::uint64_t number) 
 void AgreementMessages::put_refusal(const RefusalNotice& notice) noexcept {
   const std::size_t place = 2 * (notice.number % kNotices) + (notice.last - notice.first) % 2;
   write_notice(box_.own().refusal_sources[place], notice);
-  box_.put({.offset = offsetof(Inbox, refusal_lines) + place * kLineBytes,
-            .signal = Letters::kIsThere,
+  box_.put({.offset = offsetof(PeerInbox, refusal_lines) + place * kLineBytes,
+            .signal = ControlBlocks::kIsThere,
             .payload = &box_.own().refusal_sources[place],
             .bytes = sizeof(notice),
-            .target_offset = offsetof(Inbox, refusals) + place * sizeof(notice)});
+            .target_offset = offsetof(PeerInbox, refusals) + place * sizeof(notice)});
   box_.push_out();
 }
 
@@ -150,28 +152,32 @@ void AgreementMessages::propose(Status status, int member, const std::string& te
   constexpr int kLooks = 16;
   for (int look = 0; look < kLooks; ++look) (void)box_.transport().progress();
   if (is_alarmed() || proposed_.exchange(true, std::memory_order_acq_rel)) return;
-  Letters::Proposal& source = box_.own().outbox.proposal;
+  ControlBlocks::CauseBlock& source = box_.own().outbox.cause;
   source.status = static_cast<std::int32_t>(status);
   source.rank = member;
   source.absent = absent;
   std::strncpy(source.text, text.c_str(), kFailureTextBytes - 1);
-  const std::size_t bytes = offsetof(Letters::Proposal, text) - offsetof(Letters::Proposal, status) +
+  const std::size_t bytes = offsetof(ControlBlocks::CauseBlock, text) - offsetof(ControlBlocks::CauseBlock, status) +
                             std::min(text.size() + 1, kFailureTextBytes);
-  box_.put_copies(
-      {.offset = offsetof(Letters, proposal), .signal = Letters::kIsThere, .payload = &source.status, .bytes = bytes});
+  box_.put_copies({.offset = offsetof(ControlBlocks, cause),
+                   .signal = ControlBlocks::kIsThere,
+                   .payload = &source.status,
+                   .bytes = bytes});
   for (int engine = 0; engine < box_.engines(); ++engine) {
-    box_.put({.engine = engine, .is_alarm = true, .signal = Letters::kIsThere});
+    box_.put({.engine = engine, .is_alarm = true, .signal = ControlBlocks::kIsThere});
   }
 }
 
 /// True when no living member can make a proposal that is not here.
 bool AgreementMessages::is_closed() noexcept {
   for (int member = 0; member < box_.ranks(); ++member) {
-    const std::uint64_t heard = heard_by(box_.inbox(member));
-    if (heard == kMakesNone || (heard == kHasMade && proposal_of(member) != nullptr) || has_departed(member)) continue;
+    const std::uint64_t knows_failure = failure_known_by(box_.inbox(member));
+    if (knows_failure == kMakesNone || (knows_failure == kHasMade && cause_of(member) != nullptr) ||
+        has_departed(member))
+      continue;
     bool is_said_dead = false;
     for (int from = 0; from < box_.ranks(); ++from) {
-      const Letters::Proposal* const said = proposal_of(from);
+      const ControlBlocks::CauseBlock* const said = cause_of(from);
       is_said_dead = is_said_dead || (said != nullptr && said->rank == member &&
                                       said->status == static_cast<std::int32_t>(Status::peer_lost));
     }
@@ -181,18 +187,18 @@ bool AgreementMessages::is_closed() noexcept {
   return true;
 }
 
-const Letters::Proposal* AgreementMessages::settle() noexcept {
+const ControlBlocks::CauseBlock* AgreementMessages::settle() noexcept {
   if (has_settled_) return settled_;
   // Another thread may be about to propose, and have looked before the alarm came: it proposes nothing any more.
-  const std::uint64_t heard = proposed_.exchange(true, std::memory_order_acq_rel) ? kHasMade : kMakesNone;
-  box_.put_everywhere(offsetof(Inbox, heard), splits_ << Inbox::kSplitsShift | heard);
+  const std::uint64_t knows_failure = proposed_.exchange(true, std::memory_order_acq_rel) ? kHasMade : kMakesNone;
+  box_.put_everywhere(offsetof(PeerInbox, knows_failure), splits_ << PeerInbox::kSplitsShift | knows_failure);
   Deadline grace(grace_ns_);
   Deadline cause(kCauseNs);
   while (!has_settled_) {
     (void)box_.transport().progress();
     const bool is_late = cause.is_over();
     if (grace.is_over() || is_closed()) {
-      for (int lowest = 0; lowest < box_.ranks() && settled_ == nullptr; ++lowest) settled_ = proposal_of(lowest);
+      for (int lowest = 0; lowest < box_.ranks() && settled_ == nullptr; ++lowest) settled_ = cause_of(lowest);
     }
     has_settled_ = settled_ != nullptr || is_late;
     if (!has_settled_) nap();
@@ -203,15 +209,15 @@ const Letters::Proposal* AgreementMessages::settle() noexcept {
 
 void AgreementMessages::put_splits(std::uint64_t made, bool gives_up) noexcept {
   splits_ = made;
-  box_.put_everywhere(offsetof(Inbox, splits), 2 * made + (gives_up ? 1 : 0));
+  box_.put_everywhere(offsetof(PeerInbox, splits), 2 * made + (gives_up ? 1 : 0));
   box_.push_out();
 }
 
 AgreementMessages::Splits AgreementMessages::splits(int member) const noexcept {
   // The word of a failure may overtake that of a split, so it repeats the number.
-  const std::uint64_t heard = load_word(box_.inbox(member).heard);
+  const std::uint64_t knows_failure = load_word(box_.inbox(member).knows_failure);
   const std::uint64_t word = load_word(box_.inbox(member).splits);
-  return {std::max(word / 2, heard >> Inbox::kSplitsShift), word % 2 != 0, heard != 0};
+  return {std::max(word / 2, knows_failure >> PeerInbox::kSplitsShift), word % 2 != 0, knows_failure != 0};
 }
 
 }  // namespace torii

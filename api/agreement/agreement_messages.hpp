@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "api/agreement/letterbox.hpp"
+#include "api/agreement/control_writer.hpp"
 
 namespace torii {
 
@@ -17,17 +17,17 @@ namespace torii {
 /// All waits in here end by themselves.
 class AgreementMessages {
  public:
-  AgreementMessages(Letterbox& box, std::int64_t timeout_ns);
+  AgreementMessages(ControlWriter& box, std::int64_t timeout_ns);
 
   /// Tells members of other nodes the call that this one waits in, if it has been quiet since `quiet_since_ns` (0: it
   /// has not): first after 100 ms, then at growing intervals up to a second; more often if the deadline is short.
-  void publish(const Standing& standing, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept;
+  void publish(const CallSnapshot& snapshot, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept;
   /// True when something was told in the wait that now ends: peers should learn of its end, by tell().
-  bool owes_end() const noexcept { return interval_ns_ != 0; }
-  void tell(const Standing& standing) noexcept;
-  /// The last standing that has come from a member of another node, and when it came (0: none has come).
+  bool must_report_end() const noexcept { return interval_ns_ != 0; }
+  void tell(const CallSnapshot& snapshot) noexcept;
+  /// The last snapshot that has come from a member of another node, and when it came (0: none has come).
   struct View {
-    Standing standing;
+    CallSnapshot snapshot;
     std::uint64_t beat = 0;
     std::int64_t changed_ns = 0;
   };
@@ -36,7 +36,7 @@ class AgreementMessages {
 
   void put_epoch(std::uint64_t epoch) noexcept;
   bool has_reached(int member, std::uint64_t epoch) const noexcept;
-  bool has_departed(int member) const noexcept { return has_reached(member, Letterbox::kLeft); }
+  bool has_departed(int member) const noexcept { return has_reached(member, ControlWriter::kLeft); }
   /// Tells all members of a plan that this rank has installed.
   void put_install(std::uint64_t number, std::uint64_t word) noexcept;
   std::uint64_t install_word(int member, std::uint64_t number) const noexcept;
@@ -53,7 +53,7 @@ class AgreementMessages {
   /// True when view() shows what the member of another node said in leave(): only then it tells of call 0.
   bool has_told_last_call(int member) noexcept {
     const View& told = view(member);
-    return told.beat != 0 && told.standing.sequence == 0;
+    return told.beat != 0 && told.snapshot.sequence == 0;
   }
 
   /// True once anybody, this rank included, has proposed a failure.
@@ -66,7 +66,7 @@ class AgreementMessages {
   std::int64_t grace_ns() const noexcept { return grace_ns_; }
   /// The one cause: waits until no living member can propose another one, or for a moment, and takes that of the lowest
   /// member. nullptr when an alarm came, and no cause within a second.
-  const Letters::Proposal* settle() noexcept;
+  const ControlBlocks::CauseBlock* settle() noexcept;
 
   /// Tells all members how many splits this one knows as made, and moves the transport until the words have left.
   /// `gives_up`: this one takes the next split for not made.
@@ -80,10 +80,12 @@ class AgreementMessages {
   Splits splits(int member) const noexcept;
 
  private:
-  const Letters::Proposal* proposal_of(int member) const noexcept { return box_.arrived(member, &Letters::proposal); }
+  const ControlBlocks::CauseBlock* cause_of(int member) const noexcept {
+    return box_.arrived(member, &ControlBlocks::cause);
+  }
   bool is_closed() noexcept;
 
-  Letterbox& box_;
+  ControlWriter& box_;
   std::int64_t grace_ns_;
   std::int64_t first_ns_;
   std::int64_t most_ns_;
@@ -96,7 +98,7 @@ class AgreementMessages {
   };
   std::vector<Views> views_;
   std::atomic<bool> proposed_ = false;  ///< or has said that it proposes nothing
-  const Letters::Proposal* settled_ = nullptr;
+  const ControlBlocks::CauseBlock* settled_ = nullptr;
   std::uint64_t splits_ = 0;  ///< that this rank knows as made
   bool has_settled_ = false;
 };

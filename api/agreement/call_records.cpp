@@ -6,18 +6,18 @@
 
 namespace torii {
 
-std::optional<Standing> read_record(const TeamControl& control, std::uint64_t sequence) noexcept {
+std::optional<CallSnapshot> read_record(const TeamControl& control, std::uint64_t sequence) noexcept {
   const CallRecord& line = control.call_records[record_index(sequence)];
   if (line.sequence.load(std::memory_order_acquire) != sequence) return {};
-  Standing standing;
-  standing.sequence = sequence;
-  standing.kind = line.kind.load(std::memory_order_acquire);
-  standing.count = line.count.load(std::memory_order_acquire);
-  standing.root = line.root.load(std::memory_order_acquire);
+  CallSnapshot snapshot;
+  snapshot.sequence = sequence;
+  snapshot.kind = line.kind.load(std::memory_order_acquire);
+  snapshot.count = line.count.load(std::memory_order_acquire);
+  snapshot.root = line.root.load(std::memory_order_acquire);
   // If the record was overwritten for a later call meanwhile, the fields that were read belong to no call. A field of a
   // later call brings the 0 before it along, so this look is too late for the number that was seen first.
   if (line.sequence.load(std::memory_order_relaxed) != sequence) return {};
-  return standing;
+  return snapshot;
 }
 
 bool has_recorded(const TeamControl& control, std::uint64_t sequence) noexcept {

@@ -9,8 +9,8 @@
 
 namespace torii {
 
-/// Writes the fields of `told` except Standing::completed.
-inline void write_record(TeamControl& control, const Standing& told) noexcept {
+/// Writes the fields of `told` except CallSnapshot::completed.
+inline void write_record(TeamControl& control, const CallSnapshot& told) noexcept {
   CallRecord& line = control.call_records[record_index(told.sequence)];
   // A reader takes the fields only between two equal looks at the sequence; release stores keep this order everywhere.
   line.sequence.store(0, std::memory_order_relaxed);
@@ -21,7 +21,7 @@ inline void write_record(TeamControl& control, const Standing& told) noexcept {
 }
 
 /// The record of that call; nothing if a later call has replaced it.
-std::optional<Standing> read_record(const TeamControl& control, std::uint64_t sequence) noexcept;
+std::optional<CallSnapshot> read_record(const TeamControl& control, std::uint64_t sequence) noexcept;
 
 /// True when `shown` is that call, or a later one of the same order.
 constexpr bool is_at_or_after(std::uint64_t shown, std::uint64_t sequence) noexcept {

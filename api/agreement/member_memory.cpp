@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "api/agreement/letterbox.hpp"
+#include "api/agreement/control_writer.hpp"
 #include "api/agreement/team_control.hpp"
 #include "runtime/execution/staging.hpp"
 #include "runtime/point_to_point/point_to_point.hpp"

@@ -9,8 +9,8 @@
 namespace torii {
 namespace {
 
-std::vector<Letterbox::Member> places_of(const Membership& members) {
-  std::vector<Letterbox::Member> places;
+std::vector<ControlWriter::Member> places_of(const Membership& members) {
+  std::vector<ControlWriter::Member> places;
   for (const Member& member : members.all()) {
     places.push_back({member.context_rank, member.memory_offset + agreement_messages_offset()});
   }
@@ -37,40 +37,40 @@ void NetworkAgreement::claim(Status status, int member, const std::string& text,
 }
 
 Cause NetworkAgreement::read_cause() noexcept {
-  const Letters::Proposal* const proposal = messages_.settle();
-  if (proposal == nullptr) return {Status::internal, kNoCause};
-  return {static_cast<Status>(proposal->status), proposal->text, proposal->rank, proposal->absent};
+  const ControlBlocks::CauseBlock* const cause = messages_.settle();
+  if (cause == nullptr) return {Status::internal, kNoCause};
+  return {static_cast<Status>(cause->status), cause->text, cause->rank, cause->absent};
 }
 
 /// A member of another node has told of one call only, which may not be the one that this rank asks for.
-std::optional<Standing> NetworkAgreement::told_by(int member, std::uint64_t sequence) noexcept {
+std::optional<CallSnapshot> NetworkAgreement::snapshot_of(int member, std::uint64_t sequence) noexcept {
   if (!members_.is_distant(member)) return read_record(members_.control(member), sequence);
-  return messages_.view(member, is_persistent(sequence)).standing;
+  return messages_.view(member, is_persistent(sequence)).snapshot;
 }
 
 bool NetworkAgreement::has_come_to(int member, std::uint64_t sequence) noexcept {
   if (!members_.is_distant(member)) return has_recorded(members_.control(member), sequence);
-  return is_at_or_after(messages_.view(member, is_persistent(sequence)).standing.sequence, sequence);
+  return is_at_or_after(messages_.view(member, is_persistent(sequence)).snapshot.sequence, sequence);
 }
 
 std::uint64_t NetworkAgreement::completed_by(int member) noexcept {
   if (!members_.is_distant(member)) return members_.control(member).completed.load(std::memory_order_acquire);
-  return std::max(messages_.view(member).standing.completed, messages_.view(member, true).standing.completed);
+  return std::max(messages_.view(member).snapshot.completed, messages_.view(member, true).snapshot.completed);
 }
 
-std::int64_t NetworkAgreement::looked_ns(int member) noexcept {
-  if (!members_.is_distant(member)) return members_.control(member).looked_ns.load(std::memory_order_relaxed);
+std::int64_t NetworkAgreement::last_attentive_ns(int member) noexcept {
+  if (!members_.is_distant(member)) return members_.control(member).last_attentive_ns.load(std::memory_order_relaxed);
   return std::max(messages_.view(member).changed_ns, messages_.view(member, true).changed_ns);
 }
 
-void NetworkAgreement::publish(const Standing& own, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept {
+void NetworkAgreement::publish(const CallSnapshot& own, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept {
   messages_.publish(own, now_ns, quiet_since_ns);
-  set_owes_end(messages_.owes_end());
+  set_must_report_end(messages_.must_report_end());
 }
 
-void NetworkAgreement::tell_end(const Standing& own) noexcept {
+void NetworkAgreement::tell_end(const CallSnapshot& own) noexcept {
   messages_.tell(own);
-  set_owes_end(false);
+  set_must_report_end(false);
 }
 
 void NetworkAgreement::put_refusal(const RefusalNotice& notice) noexcept { messages_.put_refusal(notice); }
@@ -85,7 +85,7 @@ std::uint64_t NetworkAgreement::install_word(int member, std::uint64_t number) n
   return messages_.install_word(member, number);
 }
 
-bool NetworkAgreement::words_have_left() const noexcept { return box_.awaited_have_left(); }
+bool NetworkAgreement::control_puts_done() const noexcept { return box_.awaited_have_left(); }
 
 void NetworkAgreement::put_epoch(std::uint64_t epoch) noexcept { messages_.put_epoch(epoch); }
 
@@ -95,7 +95,7 @@ bool NetworkAgreement::has_reached(int member, std::uint64_t epoch) noexcept {
 
 void NetworkAgreement::leave() noexcept {
   // Relaxed: this rank itself has stored it.
-  messages_.leave(members_.control(members_.rank()).completed.load(std::memory_order_relaxed), Letterbox::kLeft);
+  messages_.leave(members_.control(members_.rank()).completed.load(std::memory_order_relaxed), ControlWriter::kLeft);
 }
 
 bool NetworkAgreement::has_departed(int member) noexcept { return messages_.has_departed(member); }
@@ -108,7 +108,8 @@ std::optional<std::uint64_t> NetworkAgreement::departed_after(int member) noexce
 }
 
 void NetworkAgreement::depart(std::uint64_t) noexcept {
-  messages_.leave(members_.control(members_.rank()).completed.load(std::memory_order_relaxed), Letterbox::kDeparted);
+  messages_.leave(members_.control(members_.rank()).completed.load(std::memory_order_relaxed),
+                  ControlWriter::kDeparted);
 }
 
 std::vector<PutOwner> NetworkAgreement::take_puts() { return box_.take_puts(); }

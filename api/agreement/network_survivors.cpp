@@ -9,8 +9,8 @@
 namespace torii {
 namespace {
 
-/// How much later an offer may come by one engine than by another before that engine counts as lost. The
-/// messages queued before the offer have been given up, so it costs little to close a slow engine.
+/// How much later a proposal may come by one engine than by another before that engine counts as lost. The
+/// messages queued before the proposal have been given up, so it costs little to close a slow engine.
 constexpr std::int64_t kProbeNs = 2'000'000'000;
 
 }  // namespace
@@ -19,8 +19,8 @@ constexpr std::int64_t kProbeNs = 2'000'000'000;
 class NetworkAgreement::Round final : public MembersView {
  public:
   Round(const Membership& members, const SurvivorMessages& messages) : MembersView(members), messages_(messages) {}
-  bool has_come(int member) const override { return messages_.offer(member) != nullptr; }
-  RoundOffer offer(int member) const override { return *messages_.offer(member); }
+  bool has_come(int member) const override { return messages_.proposal(member) != nullptr; }
+  SurvivorProposal proposal(int member) const override { return *messages_.proposal(member); }
   bool may_be_divided() const override { return true; }
   bool may_decide(int member) const { return messages_.counts(member) && has_come(member) && lives(member); }
 
@@ -53,7 +53,7 @@ bool NetworkAgreement::end_round() {
   survivors_.leave(survivors_.ending()->failure, static_cast<int>(survivors_.ending()->origin));
   Waiting waiting = members_.waiting();
   const auto stays = [this](int member) {
-    return survivors_.counts(member) && survivors_.offer(member) != nullptr && !survivors_.has_left(member) &&
+    return survivors_.counts(member) && survivors_.proposal(member) != nullptr && !survivors_.has_left(member) &&
            members_.lives(member);
   };
   int member = 0;
@@ -71,7 +71,7 @@ bool NetworkAgreement::end_round() {
   throw RoundError(failure, survivors_.has_put_made() && failure.status == static_cast<int>(Status::timeout));
 }
 
-/// Leaves the round where the offers, or the time, say so.
+/// Leaves the round where the proposals, or the time, say so.
 bool NetworkAgreement::fails(const Round& view, const MemberSet& come, const Judgement& found, bool is_over) noexcept {
   if (found.verdict == Judgement::Verdict::fails) {
     leave(found.failure);
@@ -84,7 +84,7 @@ bool NetworkAgreement::fails(const Round& view, const MemberSet& come, const Jud
 }
 
 /// False: somebody has left the round.
-bool NetworkAgreement::await_offers(const Round& view, Waiting& waiting) {
+bool NetworkAgreement::await_proposals(const Round& view, Waiting& waiting) {
   for (bool looks = false;; looks = pause(waiting)) {
     // First, so that one who leaves because it has decided otherwise ends no round of those that go on.
     if (survivors_.decision(lowest_decider(view, waiting)) != nullptr) return true;
@@ -112,8 +112,8 @@ std::uint64_t NetworkAgreement::known_lost_engines() const noexcept {
   return lost;
 }
 
-/// The engines by which nothing came of some living member's offer; a set of bits. Nobody waits for what should come by
-/// an engine that is known to be lost.
+/// The engines by which nothing came of some living member's proposal; a set of bits. Nobody waits for what should come
+/// by an engine that is known to be lost.
 std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
   const std::int64_t offered_ns = waiting.quiet_ns();
   const std::int64_t patience_ns = std::min(kProbeNs, members_.timeout_ns() / 4);
@@ -171,21 +171,21 @@ bool NetworkAgreement::await_decision(const Round& view, Waiting& waiting) {
 }
 
 /// Every member waits until each member has published or is dead, and tells by which engines nothing came of the
-/// offers. Then one member decides for all.
-bool NetworkAgreement::is_chosen_in_round(const RoundOffer& own, std::vector<Survivor>& chosen) {
+/// proposals. Then one member decides for all.
+bool NetworkAgreement::is_chosen_in_round(const SurvivorProposal& own, std::vector<Survivor>& chosen) {
   if (survivors_.others_have_team()) throw_left_out(members_.rank());
   if (!survivors_.begin(own.without)) {
     throw Error(Status::no_resource, "the survivors of this team have been asked for " +
-                                         std::to_string(Letters::kRounds) +
+                                         std::to_string(ControlBlocks::kRounds) +
                                          " times, the most between nodes; destroy the team");
   }
-  survivors_.put_offer(own);
+  survivors_.put_proposal(own);
   Waiting waiting = members_.waiting();
   const Round view(members_, survivors_);
-  if (!await_offers(view, waiting)) return end_round();
+  if (!await_proposals(view, waiting)) return end_round();
   survivors_.put_missed(find_missed_engines(waiting));
   if (!await_decision(view, waiting)) return end_round();
-  const Letters::Decision& decision = survivors_.own_decision();
+  const ControlBlocks::Decision& decision = survivors_.own_decision();
   if (!decision.members.has(members_.rank())) throw_left_out(members_.rank());
   survivors_.count_only(decision.members);
   if ((decision.engines & ~std::uint64_t{members_.transport().closed_engines()}) != 0) {
@@ -200,19 +200,19 @@ bool NetworkAgreement::is_chosen_in_round(const RoundOffer& own, std::vector<Sur
     const std::int64_t most_ns = pass_on_ns(members_.timeout_ns());
     while (!view.has_come(member) && waiting.quiet_ns() - seen_ns < most_ns) (void)pause(waiting);
     // A member of which nothing comes is dead: the new team's first call says so, and nothing is put to it.
-    chosen.push_back({member, view.has_come(member) ? view.offer(member).staging : own.staging});
+    chosen.push_back({member, view.has_come(member) ? view.proposal(member).staging : own.staging});
   }
   return true;
 }
 
-void NetworkAgreement::choose_survivors(const RoundOffer& own, std::vector<Survivor>& chosen) {
+void NetworkAgreement::choose_survivors(const SurvivorProposal& own, std::vector<Survivor>& chosen) {
   while (!is_chosen_in_round(own, chosen)) {
   }
 }
 
 /// The engines of the decision, by all members of the new team: when all have closed them, nothing that a call of the
 /// old team has left in one of them can come any more.
-void NetworkAgreement::close_engines(const Letters::Decision& decision) {
+void NetworkAgreement::close_engines(const ControlBlocks::Decision& decision) {
   Transport& transport = members_.transport();
   const auto engines = static_cast<std::uint32_t>(decision.engines);
   const int count = transport.capabilities().engines;
@@ -234,7 +234,7 @@ void NetworkAgreement::close_engines(const Letters::Decision& decision) {
 }
 
 /// False: somebody has left the round.
-bool NetworkAgreement::await_closed(const Round& view, const Letters::Decision& decision, Waiting& waiting) {
+bool NetworkAgreement::await_closed(const Round& view, const ControlBlocks::Decision& decision, Waiting& waiting) {
   for (int member = 0; member < members_.ranks(); ++member) {
     while (survivors_.ending() == nullptr && decision.members.has(member) && !survivors_.has_closed(member)) {
       if (survivors_.decides_otherwise(member)) leave(divided(members_.rank(), member));

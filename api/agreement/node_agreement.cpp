@@ -45,7 +45,7 @@ Cause NodeAgreement::read_cause() noexcept {
   return {static_cast<Status>(record.status), record.text, record.rank, record.absent};
 }
 
-std::optional<Standing> NodeAgreement::told_by(int member, std::uint64_t sequence) noexcept {
+std::optional<CallSnapshot> NodeAgreement::snapshot_of(int member, std::uint64_t sequence) noexcept {
   return read_record(members_.control(member), sequence);
 }
 
@@ -57,8 +57,8 @@ std::uint64_t NodeAgreement::completed_by(int member) noexcept {
   return members_.control(member).completed.load(std::memory_order_acquire);
 }
 
-std::int64_t NodeAgreement::looked_ns(int member) noexcept {
-  return members_.control(member).looked_ns.load(std::memory_order_relaxed);
+std::int64_t NodeAgreement::last_attentive_ns(int member) noexcept {
+  return members_.control(member).last_attentive_ns.load(std::memory_order_relaxed);
 }
 
 void NodeAgreement::put_refusal(const RefusalNotice& notice) noexcept {
@@ -130,11 +130,11 @@ void NodeAgreement::throw_failed(const NodeSurvivors::Outcome& outcome) const {
   throw_left_out(members_.rank());
 }
 
-void NodeAgreement::choose_survivors(const RoundOffer& own, std::vector<Survivor>& chosen) {
+void NodeAgreement::choose_survivors(const SurvivorProposal& own, std::vector<Survivor>& chosen) {
   const NodeSurvivors::Outcome outcome = survivors_.choose(own);
   if (outcome.kind != NodeSurvivors::Outcome::Kind::chosen) throw_failed(outcome);
   for (int member = 0; member < members_.ranks(); ++member) {
-    if (outcome.members.has(member)) chosen.push_back({member, survivors_.offer_of(member).staging});
+    if (outcome.members.has(member)) chosen.push_back({member, survivors_.proposal_of(member).staging});
   }
 }
 

@@ -17,17 +17,17 @@ class NodeAgreement final : public TeamAgreement {
   FailureSign failure_sign() const noexcept override;
   void claim(Status status, int member, const std::string& text, const MemberSet& absent) noexcept override;
   Cause read_cause() noexcept override;
-  std::optional<Standing> told_by(int member, std::uint64_t sequence) noexcept override;
+  std::optional<CallSnapshot> snapshot_of(int member, std::uint64_t sequence) noexcept override;
   bool has_come_to(int member, std::uint64_t sequence) noexcept override;
   std::uint64_t completed_by(int member) noexcept override;
-  std::int64_t looked_ns(int member) noexcept override;
-  void publish(const Standing&, std::int64_t, std::int64_t) noexcept override {}
-  void tell_end(const Standing&) noexcept override {}
+  std::int64_t last_attentive_ns(int member) noexcept override;
+  void publish(const CallSnapshot&, std::int64_t, std::int64_t) noexcept override {}
+  void tell_end(const CallSnapshot&) noexcept override {}
   void put_refusal(const RefusalNotice& notice) noexcept override;
   std::span<const RefusalNotice> refusals_of(int member) noexcept override;
   void put_install(std::uint64_t number, std::uint64_t word) noexcept override;
   std::uint64_t install_word(int member, std::uint64_t number) noexcept override;
-  bool words_have_left() const noexcept override { return true; }
+  bool control_puts_done() const noexcept override { return true; }
   void put_epoch(std::uint64_t epoch) noexcept override;
   bool has_reached(int member, std::uint64_t epoch) noexcept override;
   void leave() noexcept override;
@@ -37,7 +37,7 @@ class NodeAgreement final : public TeamAgreement {
   std::vector<PutOwner> take_puts() override { return {}; }
   std::optional<bool> decide_split(bool agreed) noexcept override;
   bool learns_failure() noexcept override { return failure_sign().is_set(); }
-  void choose_survivors(const RoundOffer& own, std::vector<Survivor>& chosen) override;
+  void choose_survivors(const SurvivorProposal& own, std::vector<Survivor>& chosen) override;
   bool settle_survivors(const Trouble& trouble, const std::vector<Survivor>& chosen) override;
 
  private:

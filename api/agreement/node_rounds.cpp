@@ -56,8 +56,8 @@ std::size_t text_end(const Part& part) noexcept {
 
 }  // namespace
 
-static_assert(sizeof(RoundOffer) % sizeof(Word) == 0 && sizeof(RoundFailure) % sizeof(Word) == 0);
-static_assert(offsetof(RoundOffer, text) % sizeof(Word) == 0 && offsetof(RoundFailure, text) % sizeof(Word) == 0);
+static_assert(sizeof(SurvivorProposal) % sizeof(Word) == 0 && sizeof(RoundFailure) % sizeof(Word) == 0);
+static_assert(offsetof(SurvivorProposal, text) % sizeof(Word) == 0 && offsetof(RoundFailure, text) % sizeof(Word) == 0);
 
 /// The bytes of a set's words, as far as this team has members.
 std::size_t NodeRounds::set_bytes() const noexcept {
@@ -91,24 +91,24 @@ void NodeRounds::open_after(const State& last) noexcept {
   (void)word.compare_exchange_strong(before, word_of(next), std::memory_order_relaxed);
 }
 
-void NodeRounds::offer(std::uint64_t round, const RoundOffer& own) noexcept {
+void NodeRounds::proposal(std::uint64_t round, const SurvivorProposal& own) noexcept {
   SurvivorsRecord& mine = record_(rank_);
   const std::size_t place = place_of(round);
-  put(mine.offers[place], own, 0, offsetof(RoundOffer, without) + set_bytes());
-  if (own.status != 0) put(mine.offers[place], own, offsetof(RoundOffer, text), text_end(own));
-  mine.offered[place].store(round, std::memory_order_release);
+  put(mine.proposals[place], own, 0, offsetof(SurvivorProposal, without) + set_bytes());
+  if (own.status != 0) put(mine.proposals[place], own, offsetof(SurvivorProposal, text), text_end(own));
+  mine.proposed[place].store(round, std::memory_order_release);
 }
 
-bool NodeRounds::has_offered(int member, std::uint64_t round) const noexcept {
-  return record_(member).offered[place_of(round)].load(std::memory_order_acquire) == round;
+bool NodeRounds::has_proposed(int member, std::uint64_t round) const noexcept {
+  return record_(member).proposed[place_of(round)].load(std::memory_order_acquire) == round;
 }
 
-RoundOffer NodeRounds::offer_of(int member, std::uint64_t round) const noexcept {
-  const Word* const words = record_(member).offers[place_of(round)];
-  RoundOffer offer = {};
-  get(words, offer, 0, offsetof(RoundOffer, without) + set_bytes());
-  if (offer.status != 0) get(words, offer, offsetof(RoundOffer, text), sizeof(offer), Ends::with_text);
-  return offer;
+SurvivorProposal NodeRounds::proposal_of(int member, std::uint64_t round) const noexcept {
+  const Word* const words = record_(member).proposals[place_of(round)];
+  SurvivorProposal proposal = {};
+  get(words, proposal, 0, offsetof(SurvivorProposal, without) + set_bytes());
+  if (proposal.status != 0) get(words, proposal, offsetof(SurvivorProposal, text), sizeof(proposal), Ends::with_text);
+  return proposal;
 }
 
 void NodeRounds::change(const State& from, Kind to) noexcept {

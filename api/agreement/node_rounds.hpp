@@ -44,10 +44,10 @@ class NodeRounds {
   void open_after(const State& last) noexcept;
 
   /// Once for a round.
-  void offer(std::uint64_t round, const RoundOffer& own) noexcept;
-  bool has_offered(int member, std::uint64_t round) const noexcept;
+  void proposal(std::uint64_t round, const SurvivorProposal& own) noexcept;
+  bool has_proposed(int member, std::uint64_t round) const noexcept;
   /// That of a member that has made one. Its text only where it refuses.
-  RoundOffer offer_of(int member, std::uint64_t round) const noexcept;
+  SurvivorProposal proposal_of(int member, std::uint64_t round) const noexcept;
   /// Closes an open round. Nothing happens where another member has been quicker: the state tells.
   void choose(const State& open, const MemberSet& members) noexcept;
   /// Nothing where the state has changed meanwhile.

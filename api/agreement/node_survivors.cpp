@@ -12,8 +12,8 @@ class NodeSurvivors::View final : public RoundView {
   View(const Host& host, const NodeRounds& rounds, std::uint64_t round) : host_(host), rounds_(rounds), round_(round) {}
   int rank() const override { return host_.rank(); }
   int ranks() const override { return host_.ranks(); }
-  bool has_come(int member) const override { return rounds_.has_offered(member, round_); }
-  RoundOffer offer(int member) const override { return rounds_.offer_of(member, round_); }
+  bool has_come(int member) const override { return rounds_.has_proposed(member, round_); }
+  SurvivorProposal proposal(int member) const override { return rounds_.proposal_of(member, round_); }
   bool lives(int member) const override { return host_.lives(member); }
   bool may_live(int member) const override { return host_.lives(member); }
   bool may_be_divided() const override { return false; }  // one word decides
@@ -59,9 +59,9 @@ NodeSurvivors::Outcome NodeSurvivors::take() const noexcept {
   }
 }
 
-NodeSurvivors::Outcome NodeSurvivors::come(const RoundOffer& own) noexcept {
+NodeSurvivors::Outcome NodeSurvivors::come(const SurvivorProposal& own) noexcept {
   if (!enter()) return {Kind::left_out};
-  rounds_.offer(round_, own);
+  rounds_.proposal(round_, own);
   const View view(host_, rounds_, round_);
   host_.begin_wait();
   int yields_to = -1;
@@ -86,7 +86,7 @@ NodeSurvivors::Outcome NodeSurvivors::come(const RoundOffer& own) noexcept {
   }
 }
 
-NodeSurvivors::Outcome NodeSurvivors::choose(const RoundOffer& own) noexcept {
+NodeSurvivors::Outcome NodeSurvivors::choose(const SurvivorProposal& own) noexcept {
   for (;;) {
     const Outcome outcome = come(own);
     if (outcome.kind != Kind::late) return outcome;

@@ -50,16 +50,16 @@ class NodeSurvivors {
   NodeSurvivors(Host& host, NodeRounds rounds) : host_(host), rounds_(std::move(rounds)) {}
 
   /// Comes to the open round, and to the next ones where it was late.
-  Outcome choose(const RoundOffer& own) noexcept;
+  Outcome choose(const SurvivorProposal& own) noexcept;
   /// That of a member that was chosen. It may be wrong where the round has failed since: settle() tells.
-  RoundOffer offer_of(int member) const noexcept { return rounds_.offer_of(member, round_); }
+  SurvivorProposal proposal_of(int member) const noexcept { return rounds_.proposal_of(member, round_); }
   /// Of a member that was chosen: it has made its object, or why it could not (nullptr: it has).
   Outcome settle(const MemberSet& members, const RoundFailure* refusal) noexcept;
 
  private:
   class View;
   bool enter() noexcept;
-  Outcome come(const RoundOffer& own) noexcept;
+  Outcome come(const SurvivorProposal& own) noexcept;
   Outcome take() const noexcept;
 
   Host& host_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between members about the team of survivors, in rounds: offers, the decision, lost engines, objects made,
+// Messages between members about the team of survivors, in rounds: proposals, the decision, lost engines, objects made,
 // and why members leave.
 #pragma once
 
@@ -8,18 +8,18 @@
 #include <optional>
 #include <string>
 
-#include "api/agreement/letterbox.hpp"
+#include "api/agreement/control_writer.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
 
-/// Throws Error{transport} where memory that a member offers to the survivors' team does not lie in its arena.
-void check_offer(int member, std::uint64_t staging, std::size_t bytes, std::uint64_t arena_bytes);
+/// Throws Error{transport} where memory that a member gives to the survivors' team does not lie in its arena.
+void check_proposal(int member, std::uint64_t staging, std::size_t bytes, std::uint64_t arena_bytes);
 
 /// For the team's caller. All functions but begin() are about the round that has begun.
 class SurvivorMessages {
  public:
-  explicit SurvivorMessages(Letterbox& box) noexcept : box_(box) {}
+  explicit SurvivorMessages(ControlWriter& box) noexcept : box_(box) {}
 
   /// Goes to the first round that no member has left; each begins once. False: there are no more rounds. What members
   /// in `without` decide, and why they leave, does not count, here and below.
@@ -30,19 +30,19 @@ class SurvivorMessages {
   void count_only(const MemberSet& members) noexcept;
   bool counts(int member) const noexcept { return !without_.has(member); }
 
-  void put_offer(const RoundOffer& own) noexcept;
+  void put_proposal(const SurvivorProposal& own) noexcept;
   /// nullptr: the member has not come to the round. That of this rank is there once it has been put.
-  const RoundOffer* offer(int member) const noexcept;
-  /// The engines by which nothing has come of a member's offer; a set of bits. None where it has made no offer.
+  const SurvivorProposal* proposal(int member) const noexcept;
+  /// The engines by which nothing has come of a member's proposal; a set of bits. None where it has made no proposal.
   std::uint64_t missed_from(int member) const noexcept;
-  /// Tells all members by which engines nothing has come of anybody's offer.
+  /// Tells all members by which engines nothing has come of anybody's proposal.
   void put_missed(std::uint64_t engines) noexcept;
   /// The engines that a member has told so; nothing before.
   std::optional<std::uint64_t> missed_by(int member) const noexcept;
   /// The decision about the new team that this rank has made or taken over, or nullptr. It takes over that of the
   /// lowest member that has decided, unless this is above `lowest`, and passes it on to all.
-  const Letters::Decision* decision(int lowest) noexcept;
-  const Letters::Decision& own_decision() const noexcept { return box_.own().outbox.rounds[round_].decision; }
+  const ControlBlocks::Decision* decision(int lowest) noexcept;
+  const ControlBlocks::Decision& own_decision() const noexcept { return box_.own().outbox.rounds[round_].decision; }
   /// Some member has a team, of any round.
   bool others_have_team() const noexcept;
   /// The same, or a member has decided for a team without this one, whether that member counts or not.
@@ -69,21 +69,21 @@ class SurvivorMessages {
   /// True when the member has left.
   bool has_left(int member) const noexcept;
   /// The reason of the lowest member for which any member has left, or nullptr.
-  const Letters::Ending* ending() const noexcept;
+  const ControlBlocks::Ending* ending() const noexcept;
 
  private:
   bool has_ended(std::size_t round) const noexcept;
-  const Letters::Ending* left_by(int member, std::size_t round) const noexcept;
+  const ControlBlocks::Ending* left_by(int member, std::size_t round) const noexcept;
   void put_decision() noexcept;
   template <class Part>
-  const Part* arrived(int member, Part Letters::Round::*part) const noexcept {
+  const Part* arrived(int member, Part ControlBlocks::Round::*part) const noexcept {
     return box_.arrived(member, round_, part);
   }
-  Letters::Round& own() noexcept { return box_.own().outbox.rounds[round_]; }
+  ControlBlocks::Round& own() noexcept { return box_.own().outbox.rounds[round_]; }
   template <class Part>
   void put(std::size_t offset_in_round, const Part& part) noexcept;
 
-  Letterbox& box_;
+  ControlWriter& box_;
   std::size_t next_ = 0;   ///< the first round that has not begun here
   std::size_t round_ = 0;  ///< the one that has begun last
   MemberSet without_ = {};

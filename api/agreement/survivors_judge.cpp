@@ -59,9 +59,10 @@ MemberSet common(const MemberSet& a, const MemberSet& b) {
 
 /// The lowest of the living members that leaves `member` out and for which that one has to wait; -1: none.
 int yields_to(const RoundView& view, int member, const MemberSet& come, const MemberSet& living) {
-  const RoundOffer own = view.offer(member);
+  const SurvivorProposal own = view.proposal(member);
   for (int other = 0; other < view.ranks(); ++other) {
-    if (other == member || !come.has(other) || !living.has(other) || !view.offer(other).without.has(member)) continue;
+    if (other == member || !come.has(other) || !living.has(other) || !view.proposal(other).without.has(member))
+      continue;
     const bool goes_on =
         own.without.has(other) &&
         (own.allows_minority != 0 || is_majority(difference_of(living, own.without), not_proved_dead(view)));
@@ -71,11 +72,12 @@ int yields_to(const RoundView& view, int member, const MemberSet& come, const Me
 }
 
 /// Those that this member leaves out, or another one whose call is equal.
-MemberSet without_of(const RoundView& view, const RoundOffer& own, const MemberSet& come, const MemberSet& living) {
+MemberSet without_of(const RoundView& view, const SurvivorProposal& own, const MemberSet& come,
+                     const MemberSet& living) {
   MemberSet without = own.without;
   for (int member = 0; member < view.ranks(); ++member) {
     if (member == view.rank() || !come.has(member) || !living.has(member) || own.without.has(member)) continue;
-    const RoundOffer theirs = view.offer(member);
+    const SurvivorProposal theirs = view.proposal(member);
     if (theirs.digest != own.digest) continue;
     without.add(theirs.without);
   }
@@ -93,13 +95,13 @@ bool all_yield(const RoundView& view, const MemberSet& come, const MemberSet& li
 /// The lowest of these members that refuses; -1: none.
 int find_refusal(const RoundView& view, const MemberSet& members) {
   for (int member = 0; member < view.ranks(); ++member) {
-    if (members.has(member) && view.offer(member).status != 0) return member;
+    if (members.has(member) && view.proposal(member).status != 0) return member;
   }
   return -1;
 }
 
 RoundFailure refusal(const RoundView& view, int member, const MemberSet& absent) noexcept {
-  const RoundOffer theirs = view.offer(member);
+  const SurvivorProposal theirs = view.proposal(member);
   RoundFailure failure = refusal_of(member, static_cast<Status>(theirs.status), theirs.text);
   failure.absent = absent;
   return failure;
@@ -115,7 +117,7 @@ Differing find_difference(const RoundView& view, const MemberSet& members) {
   std::uint64_t digest = 0;
   for (int member = 0; member < view.ranks(); ++member) {
     if (!members.has(member)) continue;
-    const std::uint64_t theirs = view.offer(member).digest;
+    const std::uint64_t theirs = view.proposal(member).digest;
     if (pair.first < 0) {
       pair.first = member;
       digest = theirs;
@@ -162,9 +164,9 @@ MemberSet come_to(const RoundView& view) noexcept {
 
 Judgement judge(const RoundView& view, const MemberSet& come) noexcept {
   const MemberSet living = living_members(view);
-  const RoundOffer own = view.offer(view.rank());
+  const SurvivorProposal own = view.proposal(view.rank());
   const int other = yields_to(view, view.rank(), come, living);
-  const MemberSet without = other < 0 ? without_of(view, own, come, living) : view.offer(other).without;
+  const MemberSet without = other < 0 ? without_of(view, own, come, living) : view.proposal(other).without;
   MemberSet absent = difference_of(difference_of(living, without), come);
   if (other >= 0 && absent.empty()) {
     if (all_yield(view, come, living)) return failing(difference(find_difference(view, common(come, living)), {}));
@@ -202,7 +204,7 @@ RoundFailure late_object(const RoundView& view, const MemberSet& absent, std::in
 
 Judgement judge_ready(const RoundView& view, const MemberSet& ready) noexcept {
   const MemberSet may_live = not_proved_dead(view);
-  const bool goes_on = view.offer(view.rank()).allows_minority != 0 || is_majority(ready, may_live);
+  const bool goes_on = view.proposal(view.rank()).allows_minority != 0 || is_majority(ready, may_live);
   if (!goes_on) return failing(too_few(ready, may_live));
   return {.verdict = Judgement::Verdict::chooses, .members = ready};
 }

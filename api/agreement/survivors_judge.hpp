@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges a round about the team of survivors by its offers: who belongs to the team, whom others wait for, or why there
-// is none.
+// Judges a round about the team of survivors by its proposals: who belongs to the team, whom others wait for, or why
+// there is none.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ class RoundView {
 
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  /// Whether the member has come to the round, with an offer.
+  /// Whether the member has come to the round, with a proposal.
   virtual bool has_come(int member) const = 0;
-  virtual RoundOffer offer(int member) const = 0;
+  virtual SurvivorProposal proposal(int member) const = 0;
   /// False for a member that is dead, or that a team of survivors has left out.
   virtual bool lives(int member) const = 0;
   /// False for a member that is proved to be dead.
@@ -50,10 +50,10 @@ struct Judgement {
 
 /// The members that have come.
 MemberSet come_to(const RoundView& view) noexcept;
-/// For a member that has made its offer; `come` is what come_to() has given. A member that others leave out waits for
-/// them and judges nothing, unless it leaves them out too and has the majority. Where a member leaves others out, their
-/// offers count for nothing. Who is left out by an equal call is left out by all: that member has lost it in another
-/// team. A majority waits for the proof of deaths that it needs.
+/// For a member that has made its proposal; `come` is what come_to() has given. A member that others leave out waits
+/// for them and judges nothing, unless it leaves them out too and has the majority. Where a member leaves others out,
+/// their proposals count for nothing. Who is left out by an equal call is left out by all: that member has lost it in
+/// another team. A majority waits for the proof of deaths that it needs.
 Judgement judge(const RoundView& view, const MemberSet& come) noexcept;
 /// Why there is no team when the deadline has passed while judge() says that this member waits.
 RoundFailure judge_late(const RoundView& view, const MemberSet& come, const Judgement& waits,
@@ -77,7 +77,7 @@ class RoundError : public Error {
         absent_(failure.absent),
         others_may_go_on_(others_may_go_on) {}
   const MemberSet& absent() const noexcept { return absent_; }
-  /// Other members may have the team, and use the memory that this one offered.
+  /// Other members may have the team, and use the memory that this one gave.
   bool others_may_go_on() const noexcept { return others_may_go_on_; }
 
  private:

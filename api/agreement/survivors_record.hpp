@@ -13,8 +13,8 @@ namespace torii {
 
 inline constexpr std::size_t kRoundTextBytes = 296;
 
-/// A member's offer in a round: its part of the survivors' team, or why it can make none.
-struct RoundOffer {
+/// A member's proposal in a round: its part of the survivors' team, or why it can make none.
+struct SurvivorProposal {
   std::uint64_t digest;           ///< of the new team's options, and of `without`
   std::uint64_t staging;          ///< offset of the new team's memory in the member's arena
   std::int32_t status;            ///< a Status; ok if the member can make a team
@@ -37,10 +37,10 @@ struct RoundFailure {
 struct alignas(kLineBytes) SurvivorsRecord {
   static constexpr std::size_t kPlaces = 2;
   using Word = std::atomic<std::uint64_t>;
-  Word rounds[kPlaces];   ///< used in the first member's arena only: NodeRounds::State as a word
-  Word offered[kPlaces];  ///< the round of the offer in this place; stored after it
-  Word made;              ///< the last round in which this member has made its object
-  Word offers[kPlaces][sizeof(RoundOffer) / sizeof(Word)];
+  Word rounds[kPlaces];    ///< used in the first member's arena only: NodeRounds::State as a word
+  Word proposed[kPlaces];  ///< the round of the proposal in this place; stored after it
+  Word made;               ///< the last round in which this member has made its object
+  Word proposals[kPlaces][sizeof(SurvivorProposal) / sizeof(Word)];
   Word choices[kPlaces][sizeof(MemberSet) / sizeof(Word)];  ///< of rounds whose word names this member
   Word failures[kPlaces][sizeof(RoundFailure) / sizeof(Word)];
 };

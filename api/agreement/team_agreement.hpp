@@ -77,18 +77,18 @@ class TeamAgreement {
 
   // The calls of the members.
   /// A call that the member has told of; if the member's call records can be read, the one with number `sequence`.
-  virtual std::optional<Standing> told_by(int member, std::uint64_t sequence) noexcept = 0;
+  virtual std::optional<CallSnapshot> snapshot_of(int member, std::uint64_t sequence) noexcept = 0;
   /// True when the member is known to have come to that call, or to a later one of the same order.
   virtual bool has_come_to(int member, std::uint64_t sequence) noexcept = 0;
   /// The last call up to which the member has ended all.
   virtual std::uint64_t completed_by(int member) noexcept = 0;
   /// When the member last looked after a call that it waits in, as far as this rank knows.
-  virtual std::int64_t looked_ns(int member) noexcept = 0;
+  virtual std::int64_t last_attentive_ns(int member) noexcept = 0;
   /// Tells of this rank's call, which has been quiet since `quiet_since_ns` (0: it has not).
-  virtual void publish(const Standing& own, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept = 0;
+  virtual void publish(const CallSnapshot& own, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept = 0;
   /// True when publish() told of a call in the wait that now ends: tell_end() must follow.
-  bool owes_end() const noexcept { return owes_end_; }
-  virtual void tell_end(const Standing& own) noexcept = 0;
+  bool must_report_end() const noexcept { return must_report_end_; }
+  virtual void tell_end(const CallSnapshot& own) noexcept = 0;
   /// Tells the members which call this rank has refused.
   virtual void put_refusal(const RefusalNotice& notice) noexcept = 0;
   virtual std::span<const RefusalNotice> refusals_of(int member) noexcept = 0;
@@ -98,7 +98,7 @@ class TeamAgreement {
   virtual void put_install(std::uint64_t number, std::uint64_t word) noexcept = 0;
   virtual std::uint64_t install_word(int member, std::uint64_t number) noexcept = 0;
   /// Until the words of installations and epochs have left, no call may end.
-  virtual bool words_have_left() const noexcept = 0;
+  virtual bool control_puts_done() const noexcept = 0;
   /// Tells the members how far this rank is with recycling its staging.
   virtual void put_epoch(std::uint64_t epoch) noexcept = 0;
   virtual bool has_reached(int member, std::uint64_t epoch) noexcept = 0;
@@ -122,18 +122,18 @@ class TeamAgreement {
   // Survivors. All that come to a round get the team, or none of them, for one reason.
   /// Waits, for as long as a wait may last, until this rank knows of the team's failure.
   virtual bool learns_failure() noexcept = 0;
-  /// Comes to a round with this rank's offer, in which the staging must be free for the new team, and appends the
+  /// Comes to a round with this rank's proposal, in which the staging must be free for the new team, and appends the
   /// members of the team. A rank that comes late to a round that has failed goes on in the next one. Throws Error.
-  virtual void choose_survivors(const RoundOffer& own, std::vector<Survivor>& chosen) = 0;
+  virtual void choose_survivors(const SurvivorProposal& own, std::vector<Survivor>& chosen) = 0;
   /// Of a member that was chosen: it has made its object, or why it could not. Waits until all have made theirs. False
   /// if the others have not waited for this rank: it has to choose again. Throws Error.
   virtual bool settle_survivors(const Trouble& trouble, const std::vector<Survivor>& chosen) = 0;
 
  protected:
-  void set_owes_end(bool owes) noexcept { owes_end_ = owes; }
+  void set_must_report_end(bool owes) noexcept { must_report_end_ = owes; }
 
  private:
-  bool owes_end_ = false;
+  bool must_report_end_ = false;
 };
 
 /// By shared memory where all members are on one node, otherwise by puts. `members` must outlive the agreement.

@@ -35,7 +35,7 @@ struct alignas(kLineBytes) CallRecord {
 };
 
 /// A member's place in its calls, as its peers know it.
-struct Standing {
+struct CallSnapshot {
   std::uint64_t sequence = 0;  ///< of the call that it waits in; fields as in CallRecord
   std::uint64_t count = 0;
   std::uint64_t kind = 0;
@@ -93,7 +93,7 @@ struct TeamControl {
   alignas(kLineBytes) std::atomic<std::uint64_t> completed;
   /// When this rank last attended to a call that it waits in (now_ns()): tells a rank that waits from one that is
   /// stuck.
-  std::atomic<std::int64_t> looked_ns;
+  std::atomic<std::int64_t> last_attentive_ns;
   alignas(kLineBytes) std::atomic<std::uint64_t> recycled;  ///< twice the number of times the staging was emptied
   /// The most of this memory that any departed member may have written into, from its beginning.
   std::atomic<std::uint64_t> touched_bytes;

@@ -167,16 +167,16 @@ torii_status torii_context_create(const torii_context_options* options, torii_co
   // A child must not answer for its parent.
   if (own.memory_of != nullptr && own.memory_of->context.is_forked_child()) return invalid(kForked);
   return guarded([&] {
-    torii::JoinOffer offer;
+    torii::JoinExchange given;
     if (own.exchange != nullptr || own.ranks != 0) offer = {own.exchange, own.exchange_data, own.rank, own.ranks};
     torii::Settings settings;
     try {
       settings = torii::Settings::load(own.settings == nullptr ? "" : own.settings, nullptr, torii::algorithm_names());
     } catch (const torii::Error& error) {
-      torii::Context::refuse(error, offer);
+      torii::Context::refuse(error, given);
     }
     const torii::Context* const memory_of = own.memory_of == nullptr ? nullptr : &own.memory_of->context;
-    *context = new torii_context{torii::Context(settings, offer, memory_of)};
+    *context = new torii_context{torii::Context(settings, given, memory_of)};
     (*context)->context.set_idle(own.idle, own.idle_data);
   });
 }

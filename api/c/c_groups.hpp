@@ -32,9 +32,9 @@ torii_status join_group(Group& group, const CallArguments& arguments) noexcept;
 /// refused_on(), or the refusal of the thread's group: for calls that would have joined it.
 torii_status refused_or_in_group(torii_team* team, torii_status status) noexcept;
 
-/// run_to_end(), or the call joins `group` if that is not nullptr.
+/// run_to_completion(), or the call joins `group` if that is not nullptr.
 inline torii_status run_or_join(torii_team* team, Group* group, const CallArguments& arguments) noexcept {
-  return group != nullptr ? join_group(*group, arguments) : run_to_end(team, arguments);
+  return group != nullptr ? join_group(*group, arguments) : run_to_completion(team, arguments);
 }
 
 }  // namespace torii::c

@@ -107,7 +107,7 @@ inline torii_status unknown(int type, int op) {
                  std::to_string(kTypeLast) + ", operations at " + std::to_string(kOpLast));
 }
 
-inline torii_status run_to_end(torii_team* team, const CallArguments& arguments) noexcept {
+inline torii_status run_to_completion(torii_team* team, const CallArguments& arguments) noexcept {
   if (team == nullptr) return invalid("team is NULL");
   Request request;
   request.arguments = arguments;

@@ -32,9 +32,9 @@ kernels::Isa chosen_isa(const std::string& text) {
               "TORII_ISA is '" + text + "'; this machine and build have: auto, " + names);
 }
 
-std::unique_ptr<Bootstrap> log_and_join(const Settings& settings, const JoinOffer& offer) {
+std::unique_ptr<Bootstrap> log_and_join(const Settings& settings, const JoinExchange& given) {
   set_log_level(settings.log);
-  return join(settings, offer);
+  return join(settings, given);
 }
 
 /// A page whose first byte is 1, but 0 in a forked child.
@@ -46,8 +46,8 @@ char* make_fork_mark() {
 
 }  // namespace
 
-Context::Context(const Settings& settings, const JoinOffer& offer, const Context* memory_of)
-    : Context(settings, log_and_join(settings, offer), open_transport, memory_of) {}
+Context::Context(const Settings& settings, const JoinExchange& given, const Context* memory_of)
+    : Context(settings, log_and_join(settings, given), open_transport, memory_of) {}
 
 Context::Context(const Settings& settings, std::unique_ptr<Bootstrap> bootstrap, const TransportOpener& open,
                  const Context* memory_of)
@@ -86,10 +86,10 @@ void Context::open(Bootstrap& bootstrap, const TransportOpener& open, const Cont
   }
 }
 
-void Context::refuse(const Error& error, const JoinOffer& offer) {
+void Context::refuse(const Error& error, const JoinExchange& given) {
   std::unique_ptr<Bootstrap> bootstrap;
   try {
-    bootstrap = join({}, offer);
+    bootstrap = join({}, given);
   } catch (const Error&) {
     throw Error(error);  // the others cannot be told
   }

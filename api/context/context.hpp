@@ -29,14 +29,14 @@ class Context {
  public:
   /// Collective over the job. With `memory_of`, which only some ranks may have, this rank's memory is that of an
   /// earlier context, whose allocations and regions are then this one's too. Throws Error.
-  Context(const Settings& settings, const JoinOffer& offer, const Context* memory_of = nullptr);
+  Context(const Settings& settings, const JoinExchange& given, const Context* memory_of = nullptr);
   /// For a rank that has joined already. The ranks reach each other by the transports that `open` opens.
   Context(const Settings& settings, std::unique_ptr<Bootstrap> bootstrap, const TransportOpener& open,
           const Context* memory_of = nullptr);
   ~Context();
   /// For a rank whose settings are refused before it can make a context: the other ranks fail with its reason. Throws
   /// `error`, or the error that all ranks throw.
-  [[noreturn]] static void refuse(const Error& error, const JoinOffer& offer);
+  [[noreturn]] static void refuse(const Error& error, const JoinExchange& given);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 

@@ -246,8 +246,8 @@ void PlanCache::log_install(InstalledPlan& plan, const std::string& key, StartWa
   // A word may be overwritten when all members agree on it.
   if (const std::uint64_t next = installs_.number() + 1; next > InstallLog::kWords) {
     for (int member = 0; member < members_.ranks(); ++member) {
-      waits.wait_for(member, "to install a plan",
-                     [&] { return verdict(member, next - InstallLog::kWords) == InstallLog::Verdict::agrees; });
+      waits.await_member(member, "to install a plan",
+                         [&] { return verdict(member, next - InstallLog::kWords) == InstallLog::Verdict::agrees; });
     }
   }
   const std::string text = key + " at " + std::to_string(staging_.used_bytes());

@@ -60,7 +60,7 @@ void StagingBudget::recycle(StartWaits& waits, const std::function<void()>& forg
 void StagingBudget::wait_for_epoch(StartWaits& waits, std::uint64_t epoch) {
   agreement_.put_epoch(epoch);
   for (int member = 0; member < members_.ranks(); ++member) {
-    waits.wait_for(member, "to recycle staging", [&] { return agreement_.has_reached(member, epoch); });
+    waits.await_member(member, "to recycle staging", [&] { return agreement_.has_reached(member, epoch); });
   }
   agreement_.push_out();
 }

@@ -17,7 +17,7 @@ class StartWaits {
 
   /// Waits until `is_there()`, for a member that has something left to do; `purpose` goes into messages, as "to recycle
   /// staging". Throws the team's failure.
-  virtual void wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) = 0;
+  virtual void await_member(int member, const std::string& purpose, const std::function<bool()>& is_there) = 0;
   /// Ends all operations in flight. Throws Error{no_resource} while persistent operations hold plans, or the team's
   /// failure.
   virtual void finish_all() = 0;

@@ -45,7 +45,7 @@ struct TeamCalls {
   const BegunCall begun = {call_plan, channels.next(), calls.history().salt()};
   channels.advance_next();
   calls.history().add(call_plan.shape.signature);
-  calls.show(call_plan, salted(call_plan.record.kind, begun.salt), calls.count());
+  calls.record(call_plan, salted(call_plan.record.kind, begun.salt), calls.count());
   return begun;
 }
 

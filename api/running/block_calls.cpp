@@ -82,7 +82,7 @@ bool BlockCalls::run(const CallArguments& arguments, Status& status) noexcept {
   Channel& own = team.channels[begun.channel];
   own.current = &request;
   team.in_flight.add(request);
-  const Status status = team.waits.run_on(request);
+  const Status status = team.waits.resume(request);
   if (begun.blocks != nullptr) *begun.blocks = std::move(request.unequal);
   return status;
 }

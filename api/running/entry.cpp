@@ -29,7 +29,7 @@ bool TeamUse::try_begin_call() noexcept {
 }
 
 /// In a forked child no lock may be asked: its holder is not there.
-unsigned Entry::enter_slowly(const Context& context, TeamUse& use, Door& door) noexcept {
+unsigned Entry::enter_slowly(const Context& context, TeamUse& use, CallerLock& lock) noexcept {
   if (context.is_forked_child()) return kIsForked;
   unsigned state = 0;
   if (!use.has(TeamUse::kManyCallers)) {
@@ -37,8 +37,8 @@ unsigned Entry::enter_slowly(const Context& context, TeamUse& use, Door& door) n
     state = kIsCall;
   }
   if (use.has(TeamUse::kManyCallers | TeamUse::kInBackground)) {
-    door.enter();
-    state |= kHasDoor;
+    lock.lock();
+    state |= kHasLock;
   }
   return state;
 }

@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "api/context/context.hpp"
-#include "api/running/inside.hpp"
+#include "api/running/caller_lock.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -62,10 +62,10 @@ class TeamUse {
 /// A caller inside the team, while it lives: keeps other callers and the background out, unless it is refused.
 class Entry {
  public:
-  Entry(const Context& context, TeamUse& use, Door& door) noexcept
-      : use_(use), door_(door), state_(enter(context, use, door)) {}
+  Entry(const Context& context, TeamUse& use, CallerLock& lock) noexcept
+      : use_(use), lock_(lock), state_(enter(context, use, lock)) {}
   ~Entry() {
-    if ((state_ & kHasDoor) != 0) door_.leave();
+    if ((state_ & kHasLock) != 0) lock_.unlock();
     if ((state_ & kIsCall) != 0) use_.remove(TeamUse::kCalled);
   }
   Entry(const Entry&) = delete;
@@ -77,27 +77,27 @@ class Entry {
   static Status refuse(bool is_forked) noexcept;
 
  private:
-  static constexpr unsigned kHasDoor = 1;
+  static constexpr unsigned kHasLock = 1;
   static constexpr unsigned kIsCall = 2;
   static constexpr unsigned kIsForked = 4;
   static constexpr unsigned kIsSecond = 8;
 
-  static unsigned enter(const Context& context, TeamUse& use, Door& door) noexcept {
+  static unsigned enter(const Context& context, TeamUse& use, CallerLock& lock) noexcept {
     const unsigned marks = use.marks();
     constexpr unsigned kSlow = TeamUse::kManyCallers | TeamUse::kCalled | TeamUse::kHeld;
     const bool is_own = use.is_last_caller() && (marks & kSlow) == 0;
     if (!is_own || context.is_forked_child()) [[unlikely]] {
-      return enter_slowly(context, use, door);
+      return enter_slowly(context, use, lock);
     }
     use.set(marks | TeamUse::kCalled);
     if ((marks & TeamUse::kInBackground) == 0) return kIsCall;
-    door.enter();
-    return kIsCall | kHasDoor;
+    lock.lock();
+    return kIsCall | kHasLock;
   }
-  static unsigned enter_slowly(const Context& context, TeamUse& use, Door& door) noexcept;
+  static unsigned enter_slowly(const Context& context, TeamUse& use, CallerLock& lock) noexcept;
 
   TeamUse& use_;
-  Door& door_;
+  CallerLock& lock_;
   const unsigned state_;
 };
 
@@ -105,8 +105,8 @@ class Entry {
 /// Where a team has many callers, they make sure of that themselves.
 class Hold {
  public:
-  Hold(const Context& context, TeamUse& use, Door& door) noexcept : use_(use) {
-    const Entry entry(context, use, door);
+  Hold(const Context& context, TeamUse& use, CallerLock& lock) noexcept : use_(use) {
+    const Entry entry(context, use, lock);
     refusal_ = entry.is_refused() ? entry.refuse() : Status::ok;
     if (entry.is_refused() || use.has(TeamUse::kManyCallers | TeamUse::kHeld)) return;
     use.hold();

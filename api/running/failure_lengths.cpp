@@ -39,9 +39,9 @@ bool FailureMonitor::finds_other_length() {
     std::array<std::uint32_t, kSharedRecords> earlier;
     std::size_t count = 0;
     for (std::uint64_t back = 0; back < std::min<std::uint64_t>(kSharedRecords, calls_.sequence()); ++back) {
-      const std::optional<Standing> shown = calls_.shown(calls_.sequence() - back);
-      if (!shown || shown->sequence >= request.sequence) continue;
-      earlier[count++] = static_cast<std::uint32_t>(shown->kind >> 32);
+      const std::optional<CallSnapshot> recorded = calls_.recorded(calls_.sequence() - back);
+      if (!recorded || recorded->sequence >= request.sequence) continue;
+      earlier[count++] = static_cast<std::uint32_t>(recorded->kind >> 32);
     }
     if (!channel->execution.finds_other_length({{earlier.data(), count}, has_ended})) continue;
     // A peer that has ended this call may have refused it: its notice is visible by now.

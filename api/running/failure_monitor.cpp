@@ -24,21 +24,21 @@ std::string text_of(const Request& request) {
   return request.pair == nullptr ? call_text(request.arguments) : pair_text(*request.pair);
 }
 
-std::string verb_of(const Standing& standing) {
-  return (standing.kind & kPreparesInRecord & 0xffffffff) != 0 ? " prepares " : " calls ";
+std::string verb_of(const CallSnapshot& snapshot) {
+  return (snapshot.kind & kPreparesInRecord & 0xffffffff) != 0 ? " prepares " : " calls ";
 }
 
-CallArguments arguments_of(const Standing& standing) {
+CallArguments arguments_of(const CallSnapshot& snapshot) {
   CallArguments arguments;
-  arguments.collective = static_cast<Collective>(standing.kind >> 16 & 0xff);
-  arguments.unequal = standing.count == kUnequalInRecord;
-  arguments.count = arguments.unequal ? 0 : standing.count;
-  arguments.type = static_cast<Type>(standing.kind >> 8 & 0xff);
-  set_op(arguments, static_cast<int>(standing.kind & 0xff));
-  arguments.root = static_cast<int>(standing.root);
-  arguments.is_packed = (standing.kind & kPacksInRecord) != 0;
-  arguments.told_over_leaves = (standing.kind & kLeavesInRecord) != 0;
-  arguments.commutes = (standing.kind & kOrderedInRecord) == 0;
+  arguments.collective = static_cast<Collective>(snapshot.kind >> 16 & 0xff);
+  arguments.unequal = snapshot.count == kUnequalInRecord;
+  arguments.count = arguments.unequal ? 0 : snapshot.count;
+  arguments.type = static_cast<Type>(snapshot.kind >> 8 & 0xff);
+  set_op(arguments, static_cast<int>(snapshot.kind & 0xff));
+  arguments.root = static_cast<int>(snapshot.root);
+  arguments.is_packed = (snapshot.kind & kPacksInRecord) != 0;
+  arguments.told_over_leaves = (snapshot.kind & kLeavesInRecord) != 0;
+  arguments.commutes = (snapshot.kind & kOrderedInRecord) == 0;
   return arguments;
 }
 
@@ -69,10 +69,11 @@ bool FailureMonitor::finds_failure(const Waiting& waiting, Request& request) noe
   agreement_.progress();
   if (failed_.is_set()) return true;
   const std::int64_t now = now_ns();
-  calls_.look(now);
+  calls_.note_attentive(now);
   // A send or a receive has no place in the order of calls. A rank that waits in one tells of its last call, for which
   // another rank may wait whose calls differ.
-  const std::optional<Standing> told = request.pair == nullptr ? calls_.next_told(request) : calls_.last_told();
+  const std::optional<CallSnapshot> told =
+      request.pair == nullptr ? calls_.next_snapshot(request) : calls_.last_snapshot();
   if (told) agreement_.publish(*told, now, now - waiting.quiet_ns());
   try {
     if (request.pair != nullptr) {
@@ -165,7 +166,7 @@ bool FailureMonitor::claim_timeout(const Waiting& waiting, const Request& reques
   for (int member = 0; member < members_.ranks(); ++member) {
     if (member == members_.rank() || has_left_after(member, request)) continue;
     // While this process did not run, the members perhaps did not either.
-    const std::int64_t quiet_ns = now_ns() - std::max(agreement_.looked_ns(member), waiting.resumed_ns());
+    const std::int64_t quiet_ns = now_ns() - std::max(agreement_.last_attentive_ns(member), waiting.resumed_ns());
     if (!agreement_.has_come_to(member, request.sequence)) {
       absent.push_back(member);
     } else if (quiet_ns > (members_.is_distant(member) ? members_.timeout_ns() : timeout_ns) / 2) {
@@ -230,9 +231,9 @@ bool FailureMonitor::finds_other_call(const Request& request) {
 }
 
 bool FailureMonitor::differs(int member, const Request& request, std::uint64_t sequence) {
-  const std::optional<Standing> theirs = agreement_.told_by(member, sequence);
+  const std::optional<CallSnapshot> theirs = agreement_.snapshot_of(member, sequence);
   if (!theirs || theirs->sequence == 0) return false;
-  const std::optional<Standing> own = calls_.shown(theirs->sequence);
+  const std::optional<CallSnapshot> own = calls_.recorded(theirs->sequence);
   if (!own || own->kind >> 32 == theirs->kind >> 32) return false;
   const std::string own_call =
       verb_of(*own) + call_text(own->sequence == request.sequence ? request.arguments : arguments_of(*own));

@@ -84,7 +84,7 @@ bool InFlight::is_agreed(Channel& channel) noexcept {
     if (plans_.verdict(channel.agreed_members, channel.awaited) != InstallLog::Verdict::agrees) return false;
   }
   // Peers that wait for this rank's word are not served when this rank has left the call.
-  if (!agreement_.words_have_left()) return false;
+  if (!agreement_.control_puts_done()) return false;
   const CallPlan& call_plan = *channel.current->call_plan;
   call_plan.on_channels[channel.current->runs_on].plan->unagreed = 0;
   if (call_plan.lengths != nullptr) call_plan.lengths->on_channels[channel.current->runs_on].plan->unagreed = 0;
@@ -110,7 +110,7 @@ void InFlight::complete(Channel& channel, Status status) noexcept {
   channel.current = nullptr;
   take_back(request);
   if (count_ == 0 && status == Status::ok) calls_.end_all();
-  if (agreement_.owes_end()) agreement_.tell_end(calls_.standing(request));
+  if (agreement_.must_report_end()) agreement_.tell_end(calls_.snapshot_of(request));
   if (channel.queue.empty()) return;
   Request& next = *channel.queue.front();
   channel.queue.pop_front();

@@ -48,7 +48,7 @@ class InFlight {
     --request.call_plan->users;
   }
   /// The operation has ended: tells those who want to know. Nobody can take the request away before this thread has
-  /// left the team's door.
+  /// given up the team's lock.
   void end(Request& request, Status status) noexcept {
     if (request.copies.operands != nullptr) copies_.give_back(std::exchange(request.copies.operands, nullptr));
     request.state = Request::State::done;

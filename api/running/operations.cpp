@@ -86,7 +86,7 @@ Status Operations::run(Request& request) noexcept {
   const Entry entry = waits_.enter();
   if (entry.is_refused()) return entry.refuse();
   const Status status = start(request);
-  return status != Status::ok ? status : waits_.run_to_end(request);
+  return status != Status::ok ? status : waits_.run_to_completion(request);
 }
 
 Status Operations::adopt_failure() noexcept {

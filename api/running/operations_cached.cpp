@@ -55,7 +55,7 @@ namespace {
 }
 
 bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
-  // In a function of its own: this one keeps few registers, and does not pay for the door.
+  // In a function of its own: this one keeps few registers, and does not pay for the lock.
   TeamUse& use = waits_.use();
   const bool is_quiet = use.is_last_caller() && use.marks() == 0;
   if (!is_quiet || !failed_.is_record()) [[unlikely]] {

@@ -160,7 +160,7 @@ Status Operations::start(Request& request) noexcept {
     return status;
   }
   take_place(request);
-  calls_.show(*request.call_plan, salted(request.call_plan->record.kind, request.salt), request.sequence);
+  calls_.record(*request.call_plan, salted(request.call_plan->record.kind, request.salt), request.sequence);
   if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier &&
       request.unequal == nullptr) {
     in_flight_.end(request, Status::ok);
@@ -207,7 +207,7 @@ Status Operations::open_channel(Request& request) noexcept {
   }
   calls_.history().add_prepared(request.call_plan->shape.signature);
   const std::uint64_t kind = request.call_plan->record.kind ^ kPreparesInRecord;
-  calls_.show(*request.call_plan, salted(kind, request.salt_prepared), sequence);
+  calls_.record(*request.call_plan, salted(kind, request.salt_prepared), sequence);
   status = take_channel(request);
   if (status != Status::ok && !in_flight_.is_poisoned()) note_refusal(sequence, last_error());
   if (status == Status::ok && in_flight_.count() == 0) calls_.end_all();

@@ -26,7 +26,7 @@ class OwnCalls {
 
   /// Writes a call into the call records. `kind` is that of the call's plan, salted, and marked if a persistent
   /// operation is only being prepared.
-  void show(const CallPlan& call_plan, std::uint64_t kind, std::uint64_t sequence) noexcept {
+  void record(const CallPlan& call_plan, std::uint64_t kind, std::uint64_t sequence) noexcept {
     write_record(control_, {sequence, call_plan.record.count, kind, call_plan.arguments.root});
   }
   /// Call number `sequence` was refused. Returns the notice for the members.
@@ -37,23 +37,27 @@ class OwnCalls {
   /// All calls have ended.
   void end_all() noexcept { control_.completed.store(sequence_, std::memory_order_release); }
   /// Records that this rank is attending to a call that it waits in.
-  void look(std::int64_t now_ns) noexcept { control_.looked_ns.store(now_ns, std::memory_order_relaxed); }
+  void note_attentive(std::int64_t now_ns) noexcept {
+    control_.last_attentive_ns.store(now_ns, std::memory_order_relaxed);
+  }
 
-  /// The standing of the call that this rank waits in, for other nodes.
-  Standing standing(const Request& request) const noexcept;
+  /// The snapshot of the call that this rank waits in, for other nodes.
+  CallSnapshot snapshot_of(const Request& request) const noexcept;
   /// The record about a call.
-  std::optional<Standing> shown(std::uint64_t sequence) const noexcept { return read_record(control_, sequence); }
-  /// The standing of the last call in order, which may have ended; nothing if there is none, or if it was refused.
-  std::optional<Standing> last_told() const noexcept;
-  /// The next standing for other nodes: during a persistent operation it and the last call in order take turns.
-  Standing next_told(const Request& request) noexcept;
+  std::optional<CallSnapshot> recorded(std::uint64_t sequence) const noexcept {
+    return read_record(control_, sequence);
+  }
+  /// The snapshot of the last call in order, which may have ended; nothing if there is none, or if it was refused.
+  std::optional<CallSnapshot> last_snapshot() const noexcept;
+  /// The next snapshot for other nodes: during a persistent operation it and the last call in order take turns.
+  CallSnapshot next_snapshot(const Request& request) noexcept;
 
  private:
   TeamControl& control_;
   std::uint64_t sequence_ = 0;
   CallHistory history_;
   RefusedCalls refused_;
-  bool tells_call_in_order_ = false;  ///< next_told()
+  bool reports_call_in_order_ = false;  ///< next_snapshot()
 };
 
 }  // namespace torii

@@ -43,17 +43,17 @@ void Waits::poll_quickly(Request& request) noexcept {
   }
 }
 
-void Waits::wait_for_end(Request& request) noexcept {
+void Waits::poll_then_wait(Request& request) noexcept {
   poll_quickly(request);
   (void)wait_until(request, kNever);
 }
 
-Status Waits::run_to_end(Request& request) noexcept {
-  wait_for_end(request);
-  return run_on(request);
+Status Waits::run_to_completion(Request& request) noexcept {
+  poll_then_wait(request);
+  return resume(request);
 }
 
-Status Waits::run_on(Request& request) noexcept {
+Status Waits::resume(Request& request) noexcept {
   (void)wait_until(request, kNever);
   (void)ends_with(request);
   // Another thread may have moved the operation last, which alone was told the cause of a failure.
@@ -71,7 +71,7 @@ Status Waits::wait(Request& request) noexcept {
   const CancellationHeld held(several_nodes_);
   const Entry entry = enter();
   if (entry.is_refused()) return entry.refuse();
-  wait_for_end(request);
+  poll_then_wait(request);
   (void)ends_with(request);
   return Status::ok;
 }
@@ -96,7 +96,7 @@ bool Waits::ends_within(Request& request, std::int64_t most_ns) noexcept {
   const std::int64_t begin_ns = now_ns();
   if (wait_until(request, most_ns < kNever - begin_ns ? begin_ns + most_ns : kNever)) return ends_with(request);
   polling.note_moves(in_flight_.moves());
-  if (polling.is_turn_of(request.checks.turn, polling.waiting.poll_after(most_ns))) check(polling.waiting, request);
+  if (polling.is_turn_of(request.checks.turn, polling.waiting.poll_after(most_ns))) run_slow_checks(polling.waiting, request);
   if (ends_with(request)) return true;
   try {
     set_last_error("not yet done: " + monitor_.phase_text(request));
@@ -117,7 +117,7 @@ bool Waits::wait_until(Request& request, std::int64_t end_ns) noexcept {
   } look{*this, request};
   const auto still_idle = [](void* data) {
     const auto& [waits, awaited] = *static_cast<Look*>(data);
-    const Inside inside(waits.door_, waits.use_.has(TeamUse::kManyCallers));
+    const Locked locked(waits.lock_, waits.use_.has(TeamUse::kManyCallers));
     return !waits.progress() && awaited.state != Request::State::done;
   };
   const auto is_late = [end_ns] { return end_ns != kNever && now_ns() >= end_ns; };
@@ -130,14 +130,14 @@ bool Waits::wait_until(Request& request, std::int64_t end_ns) noexcept {
       moves = in_flight_.moves();
       waiting.moved();
       if (is_late() && request.state != Request::State::done) return false;
-      const Outside outside(door_, has_many_callers && door_.is_wanted());
+      const Unlocked unlocked(lock_, has_many_callers && lock_.has_waiters());
       continue;
     }
     bool is_time_for_checks = false;
     {
-      const Outside outside(door_, has_many_callers);
-      // The caller's function may call this team or another one. Inside, it could wait for a thread that waits for
-      // this door.
+      const Unlocked unlocked(lock_, has_many_callers);
+      // The caller's function may call this team or another one. With the lock, it could wait for a thread that waits
+      // for this lock.
       if (waiting.is_turn_of_others()) context_.idle();
       is_time_for_checks = waiting.pause(still_idle, &look);
     }
@@ -163,12 +163,12 @@ HasEnded Waits::test(Request& request) noexcept {
   if (ends_with(request)) return HasEnded::yes;
   Polling& polling = polling_of(request);
   polling.note_moves(in_flight_.moves());
-  if (polling.is_turn_of(request.checks.turn, polling.waiting.poll())) check(polling.waiting, request);
+  if (polling.is_turn_of(request.checks.turn, polling.waiting.poll())) run_slow_checks(polling.waiting, request);
   return ends_with(request) ? HasEnded::yes : HasEnded::no;
 }
 
 /// Asked at the end of a wait and of a test. When nothing is in flight the background has nothing to move: a thread
-/// that moves operations there only tries the door, so the list of the background may be changed inside.
+/// that moves operations there only tries the lock, so the list of the background may be changed with it.
 bool Waits::ends_with(const Request& request) noexcept {
   if (request.state != Request::State::done) return false;
   if (use_.has(TeamUse::kInBackground) && in_flight_.is_idle()) {
@@ -188,13 +188,13 @@ Polling& Waits::polling_of(Request& request) noexcept {
 }
 
 /// The slow checks of a caller that polls.
-void Waits::check(const Waiting& waiting, Request& request) noexcept {
+void Waits::run_slow_checks(const Waiting& waiting, Request& request) noexcept {
   const CancellationHeld held;
   if (monitor_.finds_failure(waiting, request)) (void)in_flight_.adopt_failure();
 }
 
-/// Waits without leaving the door: a call that is half started must not meet other calls of the team. Throws the team's
-/// failure, for which `finds_failure` looks.
+/// Waits without giving up the lock: a call that is half started must not meet other calls of the team. Throws the
+/// team's failure, for which `finds_failure` looks.
 void Waits::wait_in_start(const std::function<bool()>& is_over,
                           const std::function<bool(const Waiting&)>& finds_failure) {
   struct Look {
@@ -218,7 +218,7 @@ void Waits::wait_in_start(const std::function<bool()>& is_over,
       continue;
     }
     agreement_.progress();
-    // With many callers the function may wait for one that waits for this door.
+    // With many callers the function may wait for one that waits for this lock.
     if (!use_.has(TeamUse::kManyCallers) && waiting.is_turn_of_others()) context_.idle();
     if (!waiting.pause(still_idle, &look) || in_flight_.moves() != moves || !finds_failure(waiting)) continue;
     const Status status = in_flight_.adopt_failure();
@@ -226,7 +226,7 @@ void Waits::wait_in_start(const std::function<bool()>& is_over,
   }
 }
 
-void Waits::wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) {
+void Waits::await_member(int member, const std::string& purpose, const std::function<bool()>& is_there) {
   wait_in_start(is_there,
                 [&](const Waiting& waiting) { return monitor_.finds_failure_in_start(waiting, member, purpose); });
 }
@@ -250,9 +250,9 @@ void Waits::close() noexcept {
 }
 
 bool Waits::progress_in_background() noexcept {
-  if (!door_.try_enter()) return false;
+  if (!lock_.try_lock()) return false;
   const bool moved = in_flight_.progress();
-  door_.leave();
+  lock_.unlock();
   return moved;
 }
 

@@ -15,11 +15,11 @@
 #include "api/context/attached_team.hpp"
 #include "api/context/context.hpp"
 #include "api/installation/start_waits.hpp"
+#include "api/running/caller_lock.hpp"
 #include "api/running/channels.hpp"
 #include "api/running/entry.hpp"
 #include "api/running/failure_monitor.hpp"
 #include "api/running/in_flight.hpp"
-#include "api/running/inside.hpp"
 #include "runtime/fabric/waiting.hpp"
 
 namespace torii {
@@ -32,7 +32,7 @@ inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 /// The answer to a caller that asks for the end of a request; it may be refused, with last_error().
 enum class HasEnded : std::uint8_t { no, yes, refused };
 
-/// For the team's caller, or callers. "Inside" are functions for a thread that enter() has let in.
+/// For the team's caller, or callers. "Inside" are functions for a thread that enter() has let in: it holds the lock.
 class Waits final : public StartWaits {
  public:
   /// The arguments must outlive this. `team` is what the background knows the team as; `many_callers`: several threads
@@ -41,9 +41,9 @@ class Waits final : public StartWaits {
         InFlight& in_flight, AttachedTeam& team, bool many_callers);
 
   /// For every call on the team, before it does anything else.
-  [[nodiscard]] Entry enter() noexcept { return {context_, use_, door_}; }
+  [[nodiscard]] Entry enter() noexcept { return {context_, use_, lock_}; }
   /// For several calls that belong together.
-  [[nodiscard]] Hold hold() noexcept { return {context_, use_, door_}; }
+  [[nodiscard]] Hold hold() noexcept { return {context_, use_, lock_}; }
   /// Sets last_error(), as Entry::refuse() does, where enter() would refuse now.
   Status check_caller() const noexcept;
   TeamUse& use() noexcept { return use_; }
@@ -57,9 +57,9 @@ class Waits final : public StartWaits {
   /// Moves the team's operations once.
   HasEnded test(Request& request) noexcept;
   /// Inside: the rest of a blocking call that has started. Returns its status, with last_error() if it has failed.
-  Status run_to_end(Request& request) noexcept;
+  Status run_to_completion(Request& request) noexcept;
   /// The same for a request that has been polled already.
-  Status run_on(Request& request) noexcept;
+  Status resume(Request& request) noexcept;
 
   /// Inside: the caller leaves an operation in flight, which other threads may move until nothing is in flight.
   void enter_background() noexcept {
@@ -74,18 +74,18 @@ class Waits final : public StartWaits {
   bool progress_in_background() noexcept;
 
   // Inside, in the start of a call. A call that is half started must not meet others: nobody else comes in meanwhile.
-  void wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) override;
+  void await_member(int member, const std::string& purpose, const std::function<bool()>& is_there) override;
   void finish_all() override;
 
  private:
   bool progress() noexcept;
   void poll_quickly(Request& request) noexcept;
-  void wait_for_end(Request& request) noexcept;
+  void poll_then_wait(Request& request) noexcept;
   bool wait_until(Request& request, std::int64_t end_ns) noexcept;
   bool ends_within(Request& request, std::int64_t most_ns) noexcept;
   bool ends_with(const Request& request) noexcept;
   Polling& polling_of(Request& request) noexcept;
-  void check(const Waiting& waiting, Request& request) noexcept;
+  void run_slow_checks(const Waiting& waiting, Request& request) noexcept;
   void wait_in_start(const std::function<bool()>& is_over, const std::function<bool(const Waiting&)>& finds_failure);
 
   Context& context_;
@@ -98,7 +98,7 @@ class Waits final : public StartWaits {
   const bool several_nodes_;
   Polling polling_;  ///< for requests without a deadline of their own
   TeamUse use_;
-  Door door_;
+  CallerLock lock_;
 };
 
 }  // namespace torii

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <utility>
 
-#include "api/agreement/letterbox.hpp"
+#include "api/agreement/control_writer.hpp"
 #include "api/agreement/team_control.hpp"
 #include "runtime/fabric/waiting.hpp"
 

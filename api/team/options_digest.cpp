@@ -52,12 +52,14 @@ void compare_digests(Bootstrap& bootstrap, const std::string& mine) {
   }
 }
 
-std::optional<Error> compare_tickets(Bootstrap& bootstrap, const std::vector<Ticket>& tickets,
+std::optional<Error> compare_tickets(Bootstrap& bootstrap, const std::vector<SplitCard>& tickets,
                                      const std::string& mine) {
   const auto first_of = [&](int color) {
-    return std::find_if(tickets.begin(), tickets.end(), [=](const Ticket& one) { return one.color == color; });
+    return std::find_if(tickets.begin(), tickets.end(), [=](const SplitCard& one) { return one.color == color; });
   };
-  const auto differs = [&](const Ticket& one) { return one.color >= 0 && one.digest != first_of(one.color)->digest; };
+  const auto differs = [&](const SplitCard& one) {
+    return one.color >= 0 && one.digest != first_of(one.color)->digest;
+  };
   if (std::none_of(tickets.begin(), tickets.end(), differs)) return {};
   const std::vector<std::string> texts = gather_texts(bootstrap, mine);
   const int color = tickets[static_cast<std::size_t>(bootstrap.rank())].color;

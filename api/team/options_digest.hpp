@@ -21,7 +21,7 @@ std::uint64_t digest_of(const std::string& text);
 void compare_digests(Bootstrap& bootstrap, const std::string& mine);
 
 /// A rank's part in a split, as it tells the others.
-struct Ticket {
+struct SplitCard {
   std::int32_t color;
   std::int32_t key;
   std::uint64_t memory_offset;
@@ -30,6 +30,7 @@ struct Ticket {
 
 /// An error on the ranks of a colour in which the options differ. All ranks see all tickets, so they agree on whether
 /// the texts must be fetched.
-std::optional<Error> compare_tickets(Bootstrap& bootstrap, const std::vector<Ticket>& tickets, const std::string& mine);
+std::optional<Error> compare_tickets(Bootstrap& bootstrap, const std::vector<SplitCard>& tickets,
+                                     const std::string& mine);
 
 }  // namespace torii

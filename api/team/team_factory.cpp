@@ -79,7 +79,7 @@ std::unique_ptr<Team> TeamFactory::form(Bootstrap& bootstrap, int ranks_reserved
     staging.release();
     if (team != nullptr) team->owns_memory_ = true;
     return team;
-  } catch (const Unsettled&) {
+  } catch (const OutcomeUnknown&) {
     staging.release();  // others may have a team, and write there
     throw;
   }
@@ -146,7 +146,7 @@ std::unique_ptr<Team> TeamFactory::make_part(Team& parent, int color, int key, c
   return form(bootstrap, parent.ranks(), color >= 0, [&](Bootstrap& agreed, std::uint64_t offset) {
     const TeamOptions options = with_tree(given, given.topology);
     const std::string digest = digest_text(context_, options);
-    const std::vector<Ticket> tickets = gather_values(agreed, Ticket{color, key, offset, digest_of(digest)});
+    const std::vector<SplitCard> tickets = gather_values(agreed, SplitCard{color, key, offset, digest_of(digest)});
     if (auto refusal = compare_tickets(agreed, tickets, digest)) return Founding{{}, {}, std::move(refusal)};
     std::vector<int> chosen;
     for (int member = 0; member < parent.ranks(); ++member) {

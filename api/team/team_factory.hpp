@@ -39,7 +39,7 @@ class TeamFactory {
   template <class Choose>
   std::unique_ptr<Team> form(Bootstrap& bootstrap, int ranks_reserved, bool joins, const Choose& choose);
   static TeamOptions part_options(const Team& parent, const TeamOptions& options, const std::vector<Member>& members);
-  std::unique_ptr<Team> agree_on_survivors(Team& parent, const TeamOptions& options, const RoundOffer& own,
+  std::unique_ptr<Team> agree_on_survivors(Team& parent, const TeamOptions& options, const SurvivorProposal& own,
                                            std::vector<Survivor>& chosen);
   void leave_out_others(const Team& parent, const Team& team, std::vector<int>& left_out) noexcept;
   std::unique_ptr<Team> make_object(Team& parent, const TeamOptions& options, const std::vector<Survivor>& chosen);

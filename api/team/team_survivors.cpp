@@ -53,13 +53,13 @@ std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOption
   if (parent.operations_.health().cause().status == Status::ok) (void)parent.operations_.adopt_failure();
   Staging staging(context_);
   TeamOptions options;
-  RoundOffer own = {};
+  SurvivorProposal own = {};
   std::vector<Survivor> chosen;
   std::vector<int> left_out;
   trouble.keep([&] {
     own.without = read_without(parent, given);
     own.allows_minority = given.allows_minority ? 1 : 0;
-    // Nothing may fail on one rank alone once it has made its offer.
+    // Nothing may fail on one rank alone once it has made its proposal.
     chosen.reserve(parent.members_.all().size());
     left_out.reserve(parent.members_.all().size());
     options = with_tree(given, given.topology);
@@ -67,8 +67,8 @@ std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOption
     staging.take(parent.ranks());
     own.staging = staging.offset();
   });
-  // A rank that another team has left out may ask too. Its offer must not count, whether the others have lost it too or
-  // not, so it is no part of what is compared.
+  // A rank that another team has left out may ask too. Its proposal must not count, whether the others have lost it too
+  // or not, so it is no part of what is compared.
   for (int member = 0; member < parent.ranks(); ++member) {
     if (context_.has_left_out(parent.members_.at(member).context_rank)) own.without.add(member);
   }
@@ -87,8 +87,8 @@ std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOption
 }
 
 /// Goes through rounds until this rank is in one that ends: throws what that says, or has the team with all others.
-std::unique_ptr<Team> TeamFactory::agree_on_survivors(Team& parent, const TeamOptions& options, const RoundOffer& own,
-                                                      std::vector<Survivor>& chosen) {
+std::unique_ptr<Team> TeamFactory::agree_on_survivors(Team& parent, const TeamOptions& options,
+                                                      const SurvivorProposal& own, std::vector<Survivor>& chosen) {
   std::unique_ptr<Team> team;
   for (bool is_made = false; !is_made;) {
     team.reset();
@@ -118,7 +118,7 @@ std::unique_ptr<Team> TeamFactory::make_object(Team& parent, const TeamOptions& 
   const std::size_t bytes = team_memory_bytes(parent.ranks(), context_);
   std::vector<Member> members;
   for (const Survivor& one : chosen) {
-    check_offer(one.member, one.staging, bytes, parent.members_.transport().arena_bytes());
+    check_proposal(one.member, one.staging, bytes, parent.members_.transport().arena_bytes());
     members.push_back({parent.members_.at(one.member).context_rank, one.staging});
   }
   const TeamOptions part = part_options(parent, options, members);

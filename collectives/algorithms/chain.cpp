@@ -86,10 +86,10 @@ double chain_seconds(const TreeTopology& tree, int root, double longest_s, std::
 
 /// The quickest length of segments. The model of the tree knows no windows, so the chain takes at least as long as one
 /// stream between sites does.
-Offer offer(const OfferRequest& request) {
-  Offer offer = {.tuning = {64 * 1024, kSlotsLeast, 4, false}};
-  if (request.plan.topology.tree() == nullptr) return offer;
-  offer.holds = {request.bytes, request.bytes};
+CostEstimate estimate(const EstimateRequest& request) {
+  CostEstimate estimate = {.tuning = {64 * 1024, kSlotsLeast, 4, false}};
+  if (request.plan.topology.tree() == nullptr) return estimate;
+  estimate.holds = {request.bytes, request.bytes};
   const TreeTopology tree = directed_tree(request.plan);
   const int root = request.plan.root;
   const LongestHop hop = longest_hop(tree, root);
@@ -98,22 +98,22 @@ Offer offer(const OfferRequest& request) {
     const double time_s = chain_seconds(tree, root, hop.latency_s, request.bytes, kib << 10);
     if (time_s >= best_s) continue;
     best_s = time_s;
-    offer.tuning.segment_bytes = kib << 10;
+    estimate.tuning.segment_bytes = kib << 10;
   }
-  const double under_way = hop.bytes / static_cast<double>(offer.tuning.segment_bytes);
+  const double under_way = hop.bytes / static_cast<double>(estimate.tuning.segment_bytes);
   // Cut before it becomes a whole number: a round trip of an hour holds more segments than an int counts.
-  offer.tuning.slots = std::max(static_cast<int>(std::min<double>(under_way + 2, kSlotsMost)), kSlotsLeast);
-  if (request.is_tuned) return offer;
-  offer.seconds = std::max(best_s, streams_time_s(request, 1));
+  estimate.tuning.slots = std::max(static_cast<int>(std::min<double>(under_way + 2, kSlotsMost)), kSlotsLeast);
+  if (request.is_tuned) return estimate;
+  estimate.seconds = std::max(best_s, streams_time_s(request, 1));
   char text[64];
   std::snprintf(text, sizeof(text), "by the tree's model: chain %.4g ms", 1e3 * best_s);
-  offer.why = text;
-  return offer;
+  estimate.why = text;
+  return estimate;
 }
 
 }  // namespace
 
 extern const Algorithm kChain = {"chain", "depth-first pipeline; docs/algorithms/chain.md", why_not, make_plan, order,
-                                 offer};
+                                 estimate};
 
 }  // namespace torii

@@ -124,43 +124,43 @@ std::string why_not(const PlanRequest& request) {
 
 Plan plan(const PlanRequest& request, int rank) { return FloydPlan(request, rank).make(); }
 
-std::size_t block_bytes(const OfferRequest& request) {
+std::size_t block_bytes(const EstimateRequest& request) {
   return request.bytes / static_cast<std::size_t>(request.plan.topology.ranks());
 }
 
 /// Whether rounds may be quicker than a message per pair. Within a node they have no latency to save: a message is a
 /// cache line, and a round waits for another rank's CPU time.
-bool may_be_quicker(const OfferRequest& request) {
+bool may_be_quicker(const EstimateRequest& request) {
   const Topology& topology = request.plan.topology;
   const bool is_far = request.several_nodes || topology.kind() == Topology::Kind::torus;
   return request.plan.collective == Collective::alltoall && topology.ranks() > 2 &&
          (is_far || topology.ranks() > kListedRanksMax);
 }
 
-/// A tune row does not keep floyd from an offer: the rows for alltoall were made for messages per pair.
-Offer offer(const OfferRequest& request) {
-  Offer offer = {.tuning = {.segment_bytes = 4096, .slots = 4, .window = 1, .radix = 0}};
-  if (!may_be_quicker(request)) return offer;
-  offer.holds = {request.bytes, request.bytes};
+/// A tune row does not keep floyd from an estimate: the rows for alltoall were made for messages per pair.
+CostEstimate estimate(const EstimateRequest& request) {
+  CostEstimate estimate = {.tuning = {.segment_bytes = 4096, .slots = 4, .window = 1, .radix = 0}};
+  if (!may_be_quicker(request)) return estimate;
+  estimate.holds = {request.bytes, request.bytes};
   if (block_bytes(request) > kBlockBytesMax) {
-    offer.holds = {(kBlockBytesMax + 1) * static_cast<std::size_t>(request.plan.topology.ranks()), SIZE_MAX};
-    return offer;
+    estimate.holds = {(kBlockBytesMax + 1) * static_cast<std::size_t>(request.plan.topology.ranks()), SIZE_MAX};
+    return estimate;
   }
   const Topology& topology = request.plan.topology;
   const std::size_t bytes = block_bytes(request);
-  offer.tuning.radix = floyd_radix(topology, bytes);
-  const double together_s = floyd_seconds(floyd_cost(topology, offer.tuning.radix), bytes);
+  estimate.tuning.radix = floyd_radix(topology, bytes);
+  const double together_s = floyd_seconds(floyd_cost(topology, estimate.tuning.radix), bytes);
   const double apart_s = message_per_pair_seconds(topology, bytes);
-  if (together_s < apart_s) offer.seconds = together_s;
+  if (together_s < apart_s) estimate.seconds = together_s;
   char text[160];
   std::snprintf(text, sizeof(text), "by the model of rounds: floyd of radix %d %.4g us, a message per pair %.4g us",
-                offer.tuning.radix, 1e6 * together_s, 1e6 * apart_s);
-  offer.why = text;
-  return offer;
+                estimate.tuning.radix, 1e6 * together_s, 1e6 * apart_s);
+  estimate.why = text;
+  return estimate;
 }
 
-Offer complete(const OfferRequest& request) {
-  Offer completed = {.tuning = request.plan.tuning};
+CostEstimate complete(const EstimateRequest& request) {
+  CostEstimate completed = {.tuning = request.plan.tuning};
   int& radix = completed.tuning.radix;
   if (radix == 0) radix = floyd_radix(request.plan.topology, block_bytes(request));
   return completed;
@@ -171,7 +171,7 @@ Offer complete(const OfferRequest& request) {
 extern const Algorithm kFloyd = {
     "floyd", "paraFLOYD; Tsukada, Tsuda, section 5, and Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
     why_not, plan,
-    nullptr, offer,
+    nullptr, estimate,
     complete};
 
 }  // namespace torii

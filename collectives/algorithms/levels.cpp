@@ -287,9 +287,9 @@ constexpr std::size_t kBytesLeast = 4096;
 constexpr std::size_t kBytesMostPerRank = 2048;
 
 /// Only where the model sees a clear gain, since its figures are assumed, and no row for nodes says otherwise.
-Offer offer(const OfferRequest& asked) {
+CostEstimate estimate(const EstimateRequest& asked) {
   constexpr double kClear = 0.8;
-  Offer made = {.tuning = {.segment_bytes = 32768, .slots = 8, .window = 4}};
+  CostEstimate made = {.tuning = {.segment_bytes = 32768, .slots = 8, .window = 4}};
   const Topology& topology = asked.plan.topology;
   if (topology.per_group() == 0 || asked.several_nodes || asked.is_tuned || !why_not(asked.plan).empty()) return made;
   const int ranks = topology.ranks();
@@ -312,6 +312,6 @@ Offer offer(const OfferRequest& asked) {
 
 extern const Algorithm kLevels = {
     "levels", "two levels of shared caches; after Katevenis, Ploumidis, Marazakis, Cluster 2022", why_not, plan, order,
-    offer};
+    estimate};
 
 }  // namespace torii

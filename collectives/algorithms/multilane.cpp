@@ -219,34 +219,34 @@ Plan make_plan(const PlanRequest& request, int rank) {
   return plan;
 }
 
-/// Whether lanes are worth an offer that takes `seconds`. Shorter blocks cross in one message, and handing them on
+/// Whether lanes are worth an estimate that takes `seconds`. Shorter blocks cross in one message, and handing them on
 /// costs more than the link. An allreduce must be quicker than whole vectors exchanged by all ranks of a site at once.
-bool is_worth_lanes(const OfferRequest& request, double seconds) {
+bool is_worth_lanes(const EstimateRequest& request, double seconds) {
   constexpr std::size_t kShortBlockBytes = 2048;
   const Collective collective = request.plan.collective;
   if (is_personalised(collective)) return block_bytes(request) > kShortBlockBytes;
   return collective != Collective::allreduce || seconds < streams_time_s(request, request.plan.topology.ranks());
 }
 
-Offer offer(const OfferRequest& request) {
-  // An offer below another one by less than that is no better than the models can tell.
+CostEstimate estimate(const EstimateRequest& request) {
+  // An estimate below another one by less than that is no better than the models can tell.
   constexpr double kQuicker = 0.95;
-  Offer open = {.tuning = lanes_tuning(request)};
+  CostEstimate open = {.tuning = lanes_tuning(request)};
   if (request.plan.topology.tree() != nullptr) open.holds = {request.bytes, request.bytes};
   PlanRequest plan = request.plan;
   plan.tuning = open.tuning;
   if (request.is_tuned || plan.collective == Collective::alltoall || !why_not(plan).empty()) return open;
-  const OfferRequest tuned = {.plan = plan, .bytes = request.bytes, .streams = request.streams};
-  const Offer offer = offer_lanes(tuned);
-  if (is_worth_lanes(tuned, offer.seconds)) open.seconds = offer.seconds / kQuicker;
+  const EstimateRequest tuned = {.plan = plan, .bytes = request.bytes, .streams = request.streams};
+  const CostEstimate estimate = estimate_lanes(tuned);
+  if (is_worth_lanes(tuned, estimate.seconds)) open.seconds = estimate.seconds / kQuicker;
   return open;
 }
 
 /// A rank has streams to most others, so its segments are bounded whatever the collective.
-Offer complete(const OfferRequest& request) {
+CostEstimate complete(const EstimateRequest& request) {
   PlanRequest plan = request.plan;
   plan.tuning.segment_bytes = segment_for_all_peers(plan);
-  return offer_lanes({.plan = plan, .bytes = request.bytes, .streams = request.streams});
+  return estimate_lanes({.plan = plan, .bytes = request.bytes, .streams = request.streams});
 }
 
 }  // namespace
@@ -254,7 +254,7 @@ Offer complete(const OfferRequest& request) {
 extern const Algorithm kMultilane = {
     "multilane",      "Chiba, Endo, Matsuoka, multi-lane scatter, with heads that forward",
     why_not,          make_plan,
-    lane_trees_order, offer,
+    lane_trees_order, estimate,
     complete};
 
 }  // namespace torii

@@ -108,13 +108,13 @@ bool is_ring_of_links(const Topology& topology) {
 
 /// Only on a ring of links. bucket has twice the steps and half the bytes of a step there; the blocks that
 /// recursive_doubling sends over 2, 4, ... links meet on the way. The factors are for the puts that the models
-/// leave out. A tune row does not prevent the offer: rows cannot tell a ring from other tori.
-Offer offer(const OfferRequest& request) {
+/// leave out. A tune row does not prevent the estimate: rows cannot tell a ring from other tori.
+CostEstimate estimate(const EstimateRequest& request) {
   constexpr double kLatencySeconds = 1.5e-6;  // as torii-sim has them by default
   constexpr double kBytesPerSecond = 5e9;
-  Offer offer = {.tuning = {.segment_bytes = 32768, .slots = 8, .window = 4}};
-  if (request.plan.collective != Collective::all_gather || !is_ring_of_links(request.plan.topology)) return offer;
-  offer.holds = {request.bytes, request.bytes};
+  CostEstimate estimate = {.tuning = {.segment_bytes = 32768, .slots = 8, .window = 4}};
+  if (request.plan.collective != Collective::all_gather || !is_ring_of_links(request.plan.topology)) return estimate;
+  estimate.holds = {request.bytes, request.bytes};
   const auto count = static_cast<unsigned>(request.plan.topology.ranks());
   const double ranks = count;
   const double group = std::bit_floor(count);
@@ -123,18 +123,18 @@ Offer offer(const OfferRequest& request) {
   const double exchange_s = ranks / 2 * (kLatencySeconds + block_s);
   const double bucket_s = (ranks - 1) * (kLatencySeconds + block_s / 2);
   const double doubling_s = std::log2(group) * kLatencySeconds + meeting * block_s;
-  if (exchange_s < std::min(0.9 * bucket_s, 0.95 * doubling_s)) offer.seconds = exchange_s;
+  if (exchange_s < std::min(0.9 * bucket_s, 0.95 * doubling_s)) estimate.seconds = exchange_s;
   char text[160];
   std::snprintf(text, sizeof(text),
                 "on a ring of links: neighbor_exchange %.4g us, bucket %.4g us, recursive_doubling %.4g us",
                 1e6 * exchange_s, 1e6 * bucket_s, 1e6 * doubling_s);
-  offer.why = text;
-  return offer;
+  estimate.why = text;
+  return estimate;
 }
 
 }  // namespace
 
 extern const Algorithm kNeighborExchange = {
-    "neighbor_exchange", "Chen, Zhang, Zhang, Yuan, HPC Asia 2005, section 2", why_not, plan, nullptr, offer};
+    "neighbor_exchange", "Chen, Zhang, Zhang, Yuan, HPC Asia 2005, section 2", why_not, plan, nullptr, estimate};
 
 }  // namespace torii

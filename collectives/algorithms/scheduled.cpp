@@ -271,18 +271,18 @@ double time_with_tokens_s(const TreeTopology& tree, const Schedule& schedule) {
 
 /// The vector whole, in one segment, rounded up so that vectors of nearly one length share a plan. Longer vectors go in
 /// segments of 4 MiB, and for them nothing is offered.
-Offer offer(const OfferRequest& request) {
+CostEstimate estimate(const EstimateRequest& request) {
   const std::size_t power = std::bit_ceil(std::clamp(request.bytes, std::size_t{128}, kWholeBytesMax));
   const std::size_t between = power / 4 * 3;  // 96 of 128 would not be a multiple of 64
-  Offer offer = {.tuning = {power >= 256 && request.bytes <= between ? between : power, 1, 1, false}};
-  if (request.plan.topology.tree() != nullptr) offer.holds = {request.bytes, request.bytes};
+  CostEstimate estimate = {.tuning = {power >= 256 && request.bytes <= between ? between : power, 1, 1, false}};
+  if (request.plan.topology.tree() != nullptr) estimate.holds = {request.bytes, request.bytes};
   PlanRequest tuned = request.plan;
-  tuned.tuning = offer.tuning;
-  if (request.is_tuned || request.bytes > kWholeBytesMax || tuned.topology.tree() == nullptr) return offer;
-  if (!why_not(tuned).empty()) return offer;
-  const auto schedule = kept_schedule(tuned.topology, tuned.root, offer.tuning.segment_bytes, is_reduce(tuned));
+  tuned.tuning = estimate.tuning;
+  if (request.is_tuned || request.bytes > kWholeBytesMax || tuned.topology.tree() == nullptr) return estimate;
+  if (!why_not(tuned).empty()) return estimate;
+  const auto schedule = kept_schedule(tuned.topology, tuned.root, estimate.tuning.segment_bytes, is_reduce(tuned));
   const double time_s = time_with_tokens_s(directed_tree(tuned), *schedule);
-  offer.seconds = std::max(time_s, streams_time_s(request, 1));
+  estimate.seconds = std::max(time_s, streams_time_s(request, 1));
   char text[128];
   int length = std::snprintf(text, sizeof(text), "by the tree's model: scheduled %.4g ms (%sproven least)",
                              1e3 * schedule->time_s, schedule->proven ? "" : "not ");
@@ -290,13 +290,13 @@ Offer offer(const OfferRequest& request) {
     std::snprintf(text + length, sizeof(text) - static_cast<std::size_t>(length), ", with tokens %.4g ms",
                   1e3 * time_s);
   }
-  offer.why = text;
-  return offer;
+  estimate.why = text;
+  return estimate;
 }
 
 }  // namespace
 
 extern const Algorithm kScheduled = {
-    "scheduled", "Hourai, Nishida, Oyanagi 2004, sections 2 and 5", why_not, make_plan, order, offer};
+    "scheduled", "Hourai, Nishida, Oyanagi 2004, sections 2 and 5", why_not, make_plan, order, estimate};
 
 }  // namespace torii

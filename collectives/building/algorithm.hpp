@@ -23,8 +23,8 @@ struct StreamRates {
   std::vector<double> rates;  ///< rates[p - 1]: of each of p streams, in bytes per second
 };
 
-/// A call for which a row may make an offer.
-struct OfferRequest {
+/// A call for which a row may make an estimate.
+struct EstimateRequest {
   const PlanRequest& plan;
   std::size_t bytes = 0;                      ///< of the vector; SIZE_MAX: blocks of unequal lengths, not known yet
   bool several_nodes = false;                 ///< the ranks are on several nodes
@@ -51,13 +51,13 @@ struct ByteInterval {
 };
 
 /// How a row would serve a call.
-struct Offer {
+struct CostEstimate {
   Tuning tuning = {};
   /// By the row's cost model. Infinite if the row has no model for the call, or leaves the call to the tune table; the
   /// tuning then serves when the algorithm is forced.
   double seconds = std::numeric_limits<double>::infinity();
   std::string why = {};
-  ByteInterval holds = {};  ///< vectors of these lengths get the same offer, or none too
+  ByteInterval holds = {};  ///< vectors of these lengths get the same estimate, or none too
 };
 
 struct Algorithm {
@@ -70,11 +70,11 @@ struct Algorithm {
   /// The declared order: the expression of every element of `block`, for combining collectives; of scan and exscan, of
   /// the result of that rank. The verifier compares it with the one it derives from the plans.
   ExpressionId (*order)(const PlanRequest& request, int block, ExpressionPool& pool);
-  /// The offer of this algorithm; the tuning of the request is ignored. It may be asked for calls that it cannot serve.
-  /// Null: it has no cost model, and default_tuning() serves when it is forced.
-  Offer (*offer)(const OfferRequest& request) = nullptr;
-  /// Fills in what a tuning from an offer, a tune-table row or settings left open: radix 0, lanes 0. Null: nothing.
-  Offer (*complete)(const OfferRequest& request) = nullptr;
+  /// The estimate of this algorithm; the tuning of the request is ignored. It may be asked for calls that it cannot
+  /// serve. Null: it has no cost model, and default_tuning() serves when it is forced.
+  CostEstimate (*estimate)(const EstimateRequest& request) = nullptr;
+  /// Fills in what a tuning from an estimate, a tune-table row or settings left open: radix 0, lanes 0. Null: nothing.
+  CostEstimate (*complete)(const EstimateRequest& request) = nullptr;
 };
 
 }  // namespace torii

@@ -62,7 +62,7 @@ int site_of_root(const Sites& sites, const PlanRequest& request) {
 
 /// To the sites other than the root's, in their order. Rates of the way back serve where only they are known; where
 /// nothing was measured a stream is taken for one with 64 KiB under way.
-std::vector<LongLink> links_away(const OfferRequest& request) {
+std::vector<LongLink> links_away(const EstimateRequest& request) {
   const TreeTopology& tree = *request.plan.topology.tree();
   const Sites sites = sites_of(tree);
   const int root_site = site_of_root(sites, request.plan);
@@ -106,7 +106,7 @@ int nearly_least(std::span<const double> times_s, double factor) {
 }
 
 /// The time of an alltoall: until the ranks of every site are done.
-double alltoall_time_s(PlanRequest plan, const OfferRequest& request, int in_flight) {
+double alltoall_time_s(PlanRequest plan, const EstimateRequest& request, int in_flight) {
   double longest_s = 0;
   for (const std::vector<int>& ranks : sites_of(*plan.topology.tree()).ranks) {
     plan.root = ranks.front();
@@ -118,11 +118,11 @@ double alltoall_time_s(PlanRequest plan, const OfferRequest& request, int in_fli
 
 /// The fewest messages in flight from each rank that are within 15 % of the least time. A link with more streams than
 /// necessary overfills queues and loses packets, which costs more than that.
-Offer offer_in_flight(const OfferRequest& request) {
-  Offer offer = {.tuning = request.plan.tuning};
-  if (offer.tuning.lanes != SiteLanes{}) {
-    offer.why = "by the row: " + std::to_string(offer.tuning.window) + " from each rank between sites";
-    return offer;
+CostEstimate estimate_in_flight(const EstimateRequest& request) {
+  CostEstimate estimate = {.tuning = request.plan.tuning};
+  if (estimate.tuning.lanes != SiteLanes{}) {
+    estimate.why = "by the row: " + std::to_string(estimate.tuning.window) + " from each rank between sites";
+    return estimate;
   }
   std::size_t most = 1;
   for (const auto& ranks : sites_of(*request.plan.topology.tree()).ranks) most = std::max(most, ranks.size());
@@ -131,22 +131,22 @@ Offer offer_in_flight(const OfferRequest& request) {
     times_s.push_back(alltoall_time_s(request.plan, request, count));
   }
   const int place = nearly_least(times_s, 1.15);
-  offer.tuning.window = place + 1;
-  offer.seconds = times_s[static_cast<std::size_t>(place)];
+  estimate.tuning.window = place + 1;
+  estimate.seconds = times_s[static_cast<std::size_t>(place)];
   char text[160];
   std::snprintf(text, sizeof(text), "by the model of lanes between sites: %d from each rank, %.4g ms%s", place + 1,
-                1e3 * offer.seconds, is_unequal(request.bytes) ? kAsIf : "");
-  offer.why = text;
-  return offer;
+                1e3 * estimate.seconds, is_unequal(request.bytes) ? kAsIf : "");
+  estimate.why = text;
+  return estimate;
 }
 
 /// As many lanes to every site: the fewest that are within 2 % of the least time, since a short vector is as quick over
 /// one as over many.
-Offer offer_for_vector(const OfferRequest& request) {
-  Offer offer = {.tuning = request.plan.tuning};
+CostEstimate estimate_for_vector(const EstimateRequest& request) {
+  CostEstimate estimate = {.tuning = request.plan.tuning};
   const std::vector<LongLink> links = links_away(request);
   const auto bytes = static_cast<double>(request.bytes);
-  const bool is_given = offer.tuning.lanes != SiteLanes{};
+  const bool is_given = estimate.tuning.lanes != SiteLanes{};
   int lanes = std::min(tree_lanes(request.plan), kLanesMax);  // as many as are given, or as there can be
   if (!is_given) {
     std::vector<double> times_s;
@@ -156,18 +156,18 @@ Offer offer_for_vector(const OfferRequest& request) {
     lanes = nearly_least(times_s, 1.02) + 1;
   }
   const LaneChoice choice = {lanes, whole_vector_time_s(request.plan, links, lanes, bytes)};
-  offer.tuning.lanes.fill(static_cast<std::uint8_t>(lanes));
-  offer.seconds = choice.time_s;
-  offer.why = text_of(std::span(&choice, 1), is_given, false);
-  return offer;
+  estimate.tuning.lanes.fill(static_cast<std::uint8_t>(lanes));
+  estimate.seconds = choice.time_s;
+  estimate.why = text_of(std::span(&choice, 1), is_given, false);
+  return estimate;
 }
 
-Offer offer_for_blocks(const OfferRequest& request) {
-  Offer offer = {.tuning = request.plan.tuning, .seconds = 0};
+CostEstimate offer_for_blocks(const EstimateRequest& request) {
+  CostEstimate estimate = {.tuning = request.plan.tuning, .seconds = 0};
   const std::vector<LongLink> links = links_away(request);
   const int root_site = site_of_root(sites_of(*request.plan.topology.tree()), request.plan);
   const auto site_of = [&](std::size_t link) { return static_cast<int>(link) < root_site ? link : link + 1; };
-  SiteLanes& lanes = offer.tuning.lanes;
+  SiteLanes& lanes = estimate.tuning.lanes;
   const bool is_given = lanes != SiteLanes{};
   std::vector<LaneChoice> choices;
   if (!is_given && links.size() == 1) choices = {choose_lanes(links.front())};
@@ -181,10 +181,10 @@ Offer offer_for_blocks(const OfferRequest& request) {
   }
   for (std::size_t i = 0; i < links.size(); ++i) {
     lanes[site_of(i)] = static_cast<std::uint8_t>(std::min(choices[i].lanes, kLanesMax));
-    offer.seconds = std::max(offer.seconds, choices[i].time_s);
+    estimate.seconds = std::max(estimate.seconds, choices[i].time_s);
   }
-  offer.why = text_of(choices, is_given, is_unequal(request.bytes));
-  return offer;
+  estimate.why = text_of(choices, is_given, is_unequal(request.bytes));
+  return estimate;
 }
 
 }  // namespace
@@ -193,7 +193,7 @@ TreeTopology directed_tree(const PlanRequest& request) {
   return request.collective == Collective::reduce ? request.topology.tree()->reversed() : *request.topology.tree();
 }
 
-double streams_time_s(const OfferRequest& request, int streams_most) {
+double streams_time_s(const EstimateRequest& request, int streams_most) {
   double longest_s = 0;
   for (const LongLink& link : links_away(request)) {
     const int streams = std::min({link.root_ranks, link.ranks, streams_most});
@@ -202,12 +202,12 @@ double streams_time_s(const OfferRequest& request, int streams_most) {
   return longest_s;
 }
 
-std::size_t block_bytes(const OfferRequest& request) {
+std::size_t block_bytes(const EstimateRequest& request) {
   const auto ranks = static_cast<std::size_t>(request.plan.topology.ranks());
   return is_unequal(request.bytes) ? kUnequalBlockBytes : request.bytes / ranks;
 }
 
-Tuning lanes_tuning(const OfferRequest& request) {
+Tuning lanes_tuning(const EstimateRequest& request) {
   // No rank forwards the blocks of an alltoall, so they need not be divided into segments.
   if (request.plan.collective == Collective::alltoall) return {.segment_bytes = std::size_t{32} << 10, .slots = 8};
   // Four or more segments per block keep all hops of its way busy; 16 of them cover a long round trip. For a whole
@@ -222,9 +222,9 @@ Tuning lanes_tuning(const OfferRequest& request) {
   return {.segment_bytes = std::clamp(quarter, kSegmentBytesMin, kSegmentBytesMax), .slots = 16, .window = 8};
 }
 
-Offer offer_lanes(const OfferRequest& request) {
-  if (request.plan.collective == Collective::alltoall) return offer_in_flight(request);
-  return is_personalised(request.plan.collective) ? offer_for_blocks(request) : offer_for_vector(request);
+CostEstimate estimate_lanes(const EstimateRequest& request) {
+  if (request.plan.collective == Collective::alltoall) return estimate_in_flight(request);
+  return is_personalised(request.plan.collective) ? offer_for_blocks(request) : estimate_for_vector(request);
 }
 
 }  // namespace torii

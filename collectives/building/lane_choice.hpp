@@ -11,18 +11,18 @@ TreeTopology directed_tree(const PlanRequest& request);
 
 /// The time for which the long links of a tree are busy if at most so many ranks of a site, each to a rank of its own
 /// beyond the link, send the whole vector at once. 0 without long links.
-double streams_time_s(const OfferRequest& request, int streams_most);
+double streams_time_s(const EstimateRequest& request, int streams_most);
 
 /// The bytes of one rank's block. Blocks of unequal lengths are known to their own ends alone when lanes are chosen, so
 /// these are taken for long ones: streams that are too many for short blocks cost less than streams that are too few
 /// for long ones.
-std::size_t block_bytes(const OfferRequest& request);
+std::size_t block_bytes(const EstimateRequest& request);
 
 /// The tuning with which vectors or blocks move over lanes; the number of lanes is open.
-Tuning lanes_tuning(const OfferRequest& request);
+Tuning lanes_tuning(const EstimateRequest& request);
 
 /// The tuning of the request with the number of lanes, by the model unless it is given; for an alltoall the window,
 /// unless lanes are given. With the model's time.
-Offer offer_lanes(const OfferRequest& request);
+CostEstimate estimate_lanes(const EstimateRequest& request);
 
 }  // namespace torii

@@ -77,8 +77,8 @@ std::size_t least_segment(const PlanRequest& request, std::size_t bytes, const T
 
 /// The first row for this call whose algorithm accepts it. `name`: only rows of this algorithm, if not empty. Narrows
 /// `holds` to lengths for which it finds the same row.
-const TuneRow* find_row(const TuneTable& table, const std::string& name, const OfferRequest& asked, bool names_topology,
-                        ByteInterval& holds) {
+const TuneRow* find_row(const TuneTable& table, const std::string& name, const EstimateRequest& asked,
+                        bool names_topology, ByteInterval& holds) {
   PlanRequest request = asked.plan;
   const int ranks = request.topology.ranks();
   const Topology::Kind kind = request.topology.kind();
@@ -99,52 +99,52 @@ const TuneRow* find_row(const TuneTable& table, const std::string& name, const O
   return nullptr;
 }
 
-/// An algorithm, and what it offers.
+/// An algorithm, and what it estimates.
 struct Bid {
   const Algorithm* algorithm = nullptr;
-  Offer offer;
+  CostEstimate estimate;
 };
 
 /// For what algorithms say of a call.
-OfferRequest as_modelled(OfferRequest asked) {
+EstimateRequest as_modelled(EstimateRequest asked) {
   asked.bytes = modelled_bytes(asked.bytes);
   return asked;
 }
 
-/// The least offer with a time, and the names and times of the others.
-Bid least_offer(const OfferRequest& asked, std::string& others, ByteInterval& holds) {
+/// The least estimate with a time, and the names and times of the others.
+Bid least_estimate(const EstimateRequest& asked, std::string& others, ByteInterval& holds) {
   Bid best;
   PlanRequest request = asked.plan;
   const auto note = [&](const Bid& bid) {
     char time[32];
-    std::snprintf(time, sizeof(time), " %.4g ms", 1e3 * bid.offer.seconds);
+    std::snprintf(time, sizeof(time), " %.4g ms", 1e3 * bid.estimate.seconds);
     others += "; " + std::string(bid.algorithm->name) + time;
   };
   for (const Algorithm& algorithm : catalogue()) {
-    if (algorithm.offer == nullptr) continue;
-    Bid bid = {&algorithm, algorithm.offer(as_modelled(asked))};
-    holds.narrow(asked.bytes, lengths_seen_in(bid.offer.holds));
-    request.tuning = bid.offer.tuning;
-    if (bid.offer.seconds == Offer{}.seconds || !refusal(algorithm, request).empty()) continue;
-    if (bid.offer.seconds < best.offer.seconds) std::swap(best, bid);
+    if (algorithm.estimate == nullptr) continue;
+    Bid bid = {&algorithm, algorithm.estimate(as_modelled(asked))};
+    holds.narrow(asked.bytes, lengths_seen_in(bid.estimate.holds));
+    request.tuning = bid.estimate.tuning;
+    if (bid.estimate.seconds == CostEstimate{}.seconds || !refusal(algorithm, request).empty()) continue;
+    if (bid.estimate.seconds < best.estimate.seconds) std::swap(best, bid);
     if (bid.algorithm != nullptr) note(bid);
   }
   return best;
 }
 
 /// The choice without a row: the forced algorithm, or the first of the catalogue that accepts the call.
-Bid without_row(const std::string& name, const OfferRequest& asked, ByteInterval& holds) {
+Bid without_row(const std::string& name, const EstimateRequest& asked, ByteInterval& holds) {
   PlanRequest request = asked.plan;
   request.tuning = default_tuning(request, asked.bytes);
   holds.narrow(asked.bytes, {0, default_one_shot_bytes(request)});
   for (const Algorithm& algorithm : catalogue()) {
     const bool is_wanted = name.empty() ? refusal(algorithm, request).empty() : algorithm.name == name;
     if (!is_wanted) continue;
-    if (name.empty() || algorithm.offer == nullptr) return {&algorithm, {.tuning = request.tuning}};
-    // A forced algorithm's offer may depend on the length though it leaves the choice to others.
-    const OfferRequest modelled = as_modelled(asked);
+    if (name.empty() || algorithm.estimate == nullptr) return {&algorithm, {.tuning = request.tuning}};
+    // A forced algorithm's estimate may depend on the length though it leaves the choice to others.
+    const EstimateRequest modelled = as_modelled(asked);
     holds.narrow(asked.bytes, lengths_seen_in({modelled.bytes, modelled.bytes}));
-    return {&algorithm, {.tuning = algorithm.offer(modelled).tuning}};
+    return {&algorithm, {.tuning = algorithm.estimate(modelled).tuning}};
   }
   throw Error(Status::unsupported,
               name.empty() ? none_serves(request)
@@ -156,14 +156,14 @@ Bid without_row(const std::string& name, const OfferRequest& asked, ByteInterval
 Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes,
                 bool several_nodes, std::size_t put_bytes) {
   const std::string name = forced.algorithm == "auto" ? "" : forced.algorithm;
-  OfferRequest asked = {request, bytes, several_nodes, table.streams()};
+  EstimateRequest asked = {request, bytes, several_nodes, table.streams()};
   Selected selected;
   ByteInterval& holds = selected.holds;
   const TuneRow* row = find_row(table, name, asked, false, holds);
   Bid chosen;
   if (name.empty()) {
     asked.is_tuned = find_row(table, name, asked, true, holds) != nullptr;
-    chosen = least_offer(asked, selected.by_model, holds);
+    chosen = least_estimate(asked, selected.explanation, holds);
   }
   const bool is_offered = chosen.algorithm != nullptr && (row == nullptr || row->algorithm != chosen.algorithm->name);
   if (is_offered) {
@@ -171,7 +171,7 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
   } else if (row != nullptr) {
     selected.row = static_cast<std::size_t>(row - table.rows().data());
     chosen = {find_algorithm(row->algorithm), {.tuning = row->tuning}};
-    std::size_t& segment_bytes = chosen.offer.tuning.segment_bytes;
+    std::size_t& segment_bytes = chosen.estimate.tuning.segment_bytes;
     if (row->is_switch) {
       segment_bytes = std::max(segment_bytes, least_segment(request, bytes, row->tuning, put_bytes));
       holds.narrow(bytes, {0, most_in_one_message(request, row->tuning.segment_bytes)});
@@ -181,17 +181,17 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
   }
   const Algorithm& algorithm = *chosen.algorithm;
   Tuning& tuning = request.tuning;
-  tuning = forced_tuning(chosen.offer.tuning, forced);
+  tuning = forced_tuning(chosen.estimate.tuning, forced);
   const std::string reason = refusal(algorithm, request);
   if (!reason.empty()) {
     throw Error(Status::unsupported, std::string(algorithm.name) + " cannot serve this call: " + reason +
                                          " (those that can: " + able(request) + ")");
   }
   if (is_personalised(request.collective)) tuning.segment_bytes = segment_for_all_peers(request);
-  std::string why = chosen.offer.why;
+  std::string why = chosen.estimate.why;
   if (algorithm.complete != nullptr) {
-    const OfferRequest modelled = as_modelled(asked);
-    const Offer completed = algorithm.complete(modelled);
+    const EstimateRequest modelled = as_modelled(asked);
+    const CostEstimate completed = algorithm.complete(modelled);
     tuning = completed.tuning;
     holds.narrow(bytes, lengths_seen_in({modelled.bytes, modelled.bytes}));
     if (!completed.why.empty()) why = completed.why;
@@ -202,7 +202,7 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
   if (tuning.one_shot) holds.narrow(bytes, {0, most_in_one_message(request, tuning.segment_bytes)});
   tuning.one_shot = tuning.one_shot && one_message_bytes(request, bytes) <= tuning.segment_bytes;
   selected.algorithm = &algorithm;
-  selected.by_model = is_offered ? why + selected.by_model : why;
+  selected.explanation = is_offered ? why + selected.explanation : why;
   selected.request = request;
   return selected;
 }

@@ -17,7 +17,7 @@ namespace torii::perf {
 /// With what the choice of the table in force is compared.
 enum class Rivals : uint8_t {
   tunings,     ///< every algorithm with every tuning of candidates()
-  algorithms,  ///< every other algorithm, forced: with the tuning of the table's first row for it, or its own offer
+  algorithms,  ///< every other algorithm, forced: with the tuning of the table's first row for it, or its own estimate
   table,       ///< the choice of another table
 };
 

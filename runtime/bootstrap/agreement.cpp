@@ -133,7 +133,7 @@ bool Agreement::decide(bool agreed) {
 void Agreement::fail(const std::exception& error) {
   const Error own = as_error(error);
   if (verdict_) throw Error(*verdict_);
-  if (is_unsettled_) throw Unsettled(own.status(), own.what(), own.rank());
+  if (is_unsettled_) throw OutcomeUnknown(own.status(), own.what(), own.rank());
   const bool misses_a_rank =
       own.status() == Status::timeout || (own.status() == Status::peer_lost && !plain_.notices_deaths());
   if (misses_a_rank || (is_broken_ && !plain_.may_fail_alone())) throw Error(own);

@@ -14,7 +14,7 @@
 namespace torii {
 
 /// The last all-gather of an agreement has failed on this rank: the other ranks may have succeeded.
-class Unsettled : public Error {
+class OutcomeUnknown : public Error {
   using Error::Error;
 };
 
@@ -38,7 +38,7 @@ class Agreement final : public Bootstrap {
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
 
   /// This rank has done all steps. Throws the error of a rank that failed meanwhile. If the last all-gather fails, the
-  /// outcome is unknown; fail() then throws Unsettled.
+  /// outcome is unknown; fail() then throws OutcomeUnknown.
   void conclude();
   /// This rank has failed: tells the others, unless they know, and throws the error that all ranks throw. If another
   /// rank is missing (timeout, or peer_lost if the bootstrap notices no deaths), it tells nobody: all ranks miss that

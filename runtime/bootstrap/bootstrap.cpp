@@ -34,17 +34,17 @@ class SingleBootstrap final : public Bootstrap {
 
 class CallbackBootstrap final : public Bootstrap {
  public:
-  explicit CallbackBootstrap(const JoinOffer& offer) : offer_(offer) {}
-  int rank() const noexcept override { return offer_.rank; }
-  int ranks() const noexcept override { return offer_.ranks; }
+  explicit CallbackBootstrap(const JoinExchange& given) : given_(given) {}
+  int rank() const noexcept override { return given_.rank; }
+  int ranks() const noexcept override { return given_.ranks; }
   bool may_fail_alone() const noexcept override { return true; }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     check_sizes(mine.size(), all.size());
-    call_exchange(offer_.function, offer_.data, offer_.rank, mine, all, "the exchange function of the embedder");
+    call_exchange(given_.function, given_.data, given_.rank, mine, all, "the exchange function of the embedder");
   }
 
  private:
-  JoinOffer offer_;
+  JoinExchange given_;
 };
 
 /// Uses the socket of torii-run. The socket belongs to the process: a later context of the process joins over it too.
@@ -165,15 +165,15 @@ std::unique_ptr<Bootstrap> join_launcher(int fd, double timeout_s) {
   return std::make_unique<LauncherBootstrap>(fd, *rank, *ranks, timeout_s);
 }
 
-void check_numbers(const JoinOffer& offer) {
-  if (offer.ranks < 1 || offer.rank < 0 || offer.rank >= offer.ranks) {
-    throw Error(Status::invalid_argument, "rank " + std::to_string(offer.rank) + " of " + std::to_string(offer.ranks) +
+void check_numbers(const JoinExchange& given) {
+  if (given.ranks < 1 || given.rank < 0 || given.rank >= given.ranks) {
+    throw Error(Status::invalid_argument, "rank " + std::to_string(given.rank) + " of " + std::to_string(given.ranks) +
                                               " ranks; the rank must be from 0 to the number of ranks less one");
   }
   constexpr int kRanksMax = 1 << 20;  // the limit of a topology
-  if (offer.ranks > kRanksMax) {
+  if (given.ranks > kRanksMax) {
     throw Error(Status::invalid_argument,
-                "ranks is " + std::to_string(offer.ranks) + "; it must be at most " + std::to_string(kRanksMax));
+                "ranks is " + std::to_string(given.ranks) + "; it must be at most " + std::to_string(kRanksMax));
   }
 }
 
@@ -219,15 +219,15 @@ std::vector<std::string> gather_texts(Bootstrap& bootstrap, std::string_view min
   return texts;
 }
 
-std::unique_ptr<Bootstrap> join(const Settings& settings, const JoinOffer& offer) {
+std::unique_ptr<Bootstrap> join(const Settings& settings, const JoinExchange& given) {
   std::unique_ptr<Bootstrap> bootstrap;
-  if (offer.function != nullptr || offer.ranks != 0) check_numbers(offer);
-  if (offer.function != nullptr) {
-    bootstrap = std::make_unique<CallbackBootstrap>(offer);
-  } else if (offer.ranks == 1) {
+  if (given.function != nullptr || given.ranks != 0) check_numbers(given);
+  if (given.function != nullptr) {
+    bootstrap = std::make_unique<CallbackBootstrap>(given);
+  } else if (given.ranks == 1) {
     bootstrap = std::make_unique<SingleBootstrap>();
-  } else if (offer.ranks > 1) {
-    bootstrap = join_as(settings, offer.rank, offer.ranks);
+  } else if (given.ranks > 1) {
+    bootstrap = join_as(settings, given.rank, given.ranks);
   } else if (const std::optional<int> fd = number_in(job_socket::kFdVariable)) {
     bootstrap = join_launcher(*fd, settings.timeout_s);
   } else {

@@ -75,17 +75,17 @@ void call_exchange(ExchangeFunction function, void* data, int rank, std::span<co
 
 /// The embedder's way to join; without a function join() searches the environment, though not for the numbers if
 /// `ranks` is above 0.
-struct JoinOffer {
+struct JoinExchange {
   ExchangeFunction function = nullptr;
   void* data = nullptr;
   int rank = 0;
   int ranks = 0;
 };
 
-/// Joins by the first of these: the offer's function; with the offer's numbers, where the environment says that ranks
+/// Joins by the first of these: the embedder's function; with its numbers, where the environment says that ranks
 /// meet; the socket inherited from torii-run; join_environment(); a job of one rank. Logs the settings' warnings on
 /// rank 0. Throws Error{unsupported} if a launcher has started several ranks and offers no way to join: never silently
 /// makes a job of one rank.
-std::unique_ptr<Bootstrap> join(const Settings& settings, const JoinOffer& offer = {});
+std::unique_ptr<Bootstrap> join(const Settings& settings, const JoinExchange& given = {});
 
 }  // namespace torii

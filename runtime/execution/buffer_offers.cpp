@@ -23,7 +23,7 @@ static_assert(sizeof(BufferOffer) <= kInlineBytes, "an offer fits into its signa
 }  // namespace
 
 void BufferOffers::begin() noexcept {
-  offers_.assign(call_.plan->offers_in.size(), Offer{});
+  offers_.assign(call_.plan->offers_in.size(), PeerBuffer{});
   reads_left_.resize(call_.plan->in.size());
   const bool reachable = call_.buffers.input_reachable;
   const BufferOffer told = {reachable                     ? kInArena
@@ -50,7 +50,7 @@ bool BufferOffers::poll(std::size_t offer) noexcept {
   std::memcpy(&told, from.line + sizeof(std::uint64_t), sizeof(told));
   if (told.input != kByValue && told.input != kReadable && !accepts_operands(from, told.input_offset)) return false;
   if (told.result_in_place != 0 && !accepts(from.peer, told.result_offset, from.stores)) return false;
-  Offer& state = offers_[offer];
+  PeerBuffer& state = offers_[offer];
   const auto base = reinterpret_cast<std::uintptr_t>(call_.transport.mapped(from.peer, 0));
   state.seen = true;
   state.input_in_place = told.input != kByValue;

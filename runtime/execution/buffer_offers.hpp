@@ -14,7 +14,7 @@ namespace torii {
 class BufferOffers {
  public:
   /// A peer's buffer offer for this call.
-  struct Offer {
+  struct PeerBuffer {
     bool seen = false;
     bool input_in_place = false;
     bool input_readable = false;  ///< in place too, but in the peer's private memory
@@ -29,7 +29,7 @@ class BufferOffers {
   void begin() noexcept;
   /// Whether the peer's buffer offer has come. False with a bad status if the offer is impossible (accepts()).
   bool has_come(std::size_t offer) noexcept { return offers_[offer].seen || poll(offer); }
-  const Offer& of(int offer) const noexcept { return offers_[static_cast<std::size_t>(offer)]; }
+  const PeerBuffer& of(int offer) const noexcept { return offers_[static_cast<std::size_t>(offer)]; }
   /// A message of an operand that is read in place has been taken. True for the last message of the call.
   bool is_last_read(std::uint16_t stream) noexcept { return --reads_left_[stream] == 0; }
   /// A peer's memory is accessed at its arena's address plus the offered offset, so offsets outside the arena are
@@ -45,7 +45,7 @@ class BufferOffers {
   bool accepts(int peer, std::int64_t offset, const BlockRange& blocks) noexcept;
 
   RunningCall& call_;
-  std::vector<Offer> offers_;
+  std::vector<PeerBuffer> offers_;
   std::vector<std::uint64_t> reads_left_;  ///< per in-stream: messages not yet read of an operand read in place
   std::uint64_t refused_offset_ = 0;       ///< in the failed peer's arena
   std::size_t refused_bytes_ = 0;          ///< 0: nothing was refused; a team ends with the first refusal

@@ -58,7 +58,7 @@ DataMover::Operand DataMover::source_place(const StreamEnd& end, const Step& ste
       break;
     case Delivery::read_in_place: {
       if (in.ring.remote()) break;
-      const BufferOffers::Offer& from = offers_.of(in.offer);
+      const BufferOffers::PeerBuffer& from = offers_.of(in.offer);
       const std::uintptr_t input = from.input + call_.operand_distance(in.stream.operand);
       if (from.input_readable) return {input, false, false, false, false, in.ring.peer()};
       if (from.input_in_place) return {input};
@@ -77,7 +77,7 @@ DataMover::Operand DataMover::target_place(const StreamEnd& end, const Step& ste
   if (out.stream.delivery == Delivery::local) return {};
   if (call_.is_read_in_place(out)) return {};
   if (out.stream.delivery == Delivery::write_in_place && !out.ring.remote()) {
-    const BufferOffers::Offer& to = offers_.of(out.offer);
+    const BufferOffers::PeerBuffer& to = offers_.of(out.offer);
     if (to.result_in_place) return {to.result, false, false, call_.shape->non_temporal, true};
   }
   if (leaves_from_vector(out)) return {};

@@ -14,12 +14,12 @@ namespace torii::exploration {
 namespace {
 
 /// While a rank is inside the explorer, memory is the process's own.
-class Outside {
+class Unobserved {
  public:
-  Outside() : before_(set_heap(nullptr)) {}
-  Outside(const Outside&) = delete;
-  Outside& operator=(const Outside&) = delete;
-  ~Outside() {
+  Unobserved() : before_(set_heap(nullptr)) {}
+  Unobserved(const Unobserved&) = delete;
+  Unobserved& operator=(const Unobserved&) = delete;
+  ~Unobserved() {
     set_heap(before_);
     RankSpace::forget_calls();
   }
@@ -86,7 +86,7 @@ void Explorer::note(Access access, std::memory_order order, const void* at, std:
 }
 
 std::uint64_t Explorer::load(const void* at, std::size_t bytes, std::memory_order asked, const void* site) {
-  const Outside outside;
+  const Unobserved unobserved;
   const std::memory_order order = sites_.order(site, Access::load, asked);
   const int word = memory_->word_at(at, bytes);
   if (memory_->too_small()) stay();
@@ -111,7 +111,7 @@ std::uint64_t Explorer::load(const void* at, std::size_t bytes, std::memory_orde
 }
 
 void Explorer::store(void* at, std::size_t bytes, std::uint64_t value, std::memory_order asked, const void* site) {
-  const Outside outside;
+  const Unobserved unobserved;
   const std::memory_order order = sites_.order(site, Access::store, asked);
   const int word = memory_->word_at(at, bytes);
   if (memory_->too_small()) return;
@@ -124,7 +124,7 @@ void Explorer::store(void* at, std::size_t bytes, std::uint64_t value, std::memo
 
 std::uint64_t Explorer::change(void* at, std::size_t bytes, const Change& change, std::memory_order asked,
                                const void* site) {
-  const Outside outside;
+  const Unobserved unobserved;
   const std::memory_order order = sites_.order(site, Access::change, asked);
   const int word = memory_->word_at(at, bytes);
   if (memory_->too_small()) stay();
@@ -144,7 +144,7 @@ std::uint64_t Explorer::change(void* at, std::size_t bytes, const Change& change
 }
 
 void Explorer::fence(std::memory_order asked, const void* site) {
-  const Outside outside;
+  const Unobserved unobserved;
   const std::memory_order order = sites_.order(site, Access::fence, asked);
   if (order == std::memory_order_relaxed) return;
   if (order == std::memory_order_seq_cst) await(At::fence, -1);
@@ -154,14 +154,14 @@ void Explorer::fence(std::memory_order asked, const void* site) {
 }
 
 void Explorer::past_caches_fence(const void* site) {
-  const Outside outside;
+  const Unobserved unobserved;
   if (sites_.order(site, Access::past_caches_fence, std::memory_order_release) == std::memory_order_relaxed) return;
   memory_->past_caches_fence(running_);
   note(Access::past_caches_fence, std::memory_order_release, nullptr, 0, site);
 }
 
 void Explorer::read(const void* at, std::size_t bytes, const void* site) {
-  const Outside outside;
+  const Unobserved unobserved;
   if (memory_->read(running_, at, bytes)) return;
   note(Access::plain, std::memory_order_relaxed, at, bytes, site);
   fail("rank " + std::to_string(running_) + " reads " + memory_->name_of(at) + " in " + describe_site(site) +
@@ -169,7 +169,7 @@ void Explorer::read(const void* at, std::size_t bytes, const void* site) {
 }
 
 void Explorer::write(const void* at, std::size_t bytes, const void* site, bool past_caches) {
-  const Outside outside;
+  const Unobserved unobserved;
   if (memory_->write(running_, at, bytes, past_caches)) return;
   note(Access::plain, std::memory_order_relaxed, at, bytes, site);
   fail("rank " + std::to_string(running_) + " writes " + memory_->name_of(at) + " in " + describe_site(site) +
@@ -184,7 +184,7 @@ void Explorer::store_from_network(std::size_t message, void* at, std::uint64_t v
 }
 
 void Explorer::idle() {
-  const Outside outside;
+  const Unobserved unobserved;
   await(At::idle, -1);
   Pending& pending = pending_[static_cast<std::size_t>(running_)];
   pending.watched = {};
@@ -196,7 +196,7 @@ void Explorer::forget_looks() { pending_[static_cast<std::size_t>(running_)].wat
 
 /// As a futex: the kernel compares with the latest value, and a sleeper that has compared misses no wake-up.
 void Explorer::sleep_while(const void* at, std::size_t bytes, std::uint64_t value) {
-  const Outside outside;
+  const Unobserved unobserved;
   const int word = memory_->word_at(at, bytes);
   if (memory_->too_small()) return;
   await(At::sleep, word);
@@ -208,7 +208,7 @@ void Explorer::sleep_while(const void* at, std::size_t bytes, std::uint64_t valu
 }
 
 void Explorer::wake_all(const void* at, std::size_t bytes) {
-  const Outside outside;
+  const Unobserved unobserved;
   const int word = memory_->word_at(at, bytes);
   for (Pending& pending : pending_) {
     if (pending.at == At::asleep && pending.word == word) pending.at = At::begin;
@@ -216,7 +216,7 @@ void Explorer::wake_all(const void* at, std::size_t bytes) {
 }
 
 void Explorer::fail(const std::string& text) {
-  const Outside outside;
+  const Unobserved unobserved;
   // A copy: the text may be in the heap of the rank.
   if (failure_.empty()) failure_ = std::string(text);
   stay();

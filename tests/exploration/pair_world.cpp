@@ -30,8 +30,8 @@ struct PairWorld::Rank {
   std::array<std::array<std::int64_t, kPairVectorBytes / 8>, 8> private_vectors{};
   std::byte* arena_vectors = nullptr;
 
-  std::int64_t* vector(const Deed& deed, std::size_t number) {
-    return deed.in_arena ? reinterpret_cast<std::int64_t*>(arena_vectors + number * kPairVectorBytes)
+  std::int64_t* vector(const PairStep& step, std::size_t number) {
+    return step.in_arena ? reinterpret_cast<std::int64_t*>(arena_vectors + number * kPairVectorBytes)
                          : private_vectors[number].data();
   }
 };
@@ -51,7 +51,7 @@ void PairWorld::make(int rank) {
     placement.context_ranks.push_back(peer);
     placement.nodes.push_back(transport(rank).node(peer));
   }
-  placement.staging_offsets.assign(what_.deeds.size(), Station::instance().ground_offset());
+  placement.staging_offsets.assign(what_.steps.size(), Station::instance().ground_offset());
   Plan plan = pair_plan(rank, ranks());
   plan.slots = what_.slots;
   made_[static_cast<std::size_t>(rank)] =
@@ -61,22 +61,22 @@ void PairWorld::make(int rank) {
 
 void PairWorld::run(int rank) {
   Rank& own = *made_[static_cast<std::size_t>(rank)];
-  const std::vector<Deed>& deeds = what_.deeds[static_cast<std::size_t>(rank)];
+  const std::vector<PairStep>& steps = what_.steps[static_cast<std::size_t>(rank)];
   int sent = 0;
-  for (std::size_t i = 0; i < deeds.size(); ++i) {
-    if (deeds[i].sends) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].sends) {
       begin_send(rank, i, sent++);
     } else {
       begin_receive(rank, i);
     }
-    if (!deeds[i].waits) continue;
+    if (!steps[i].waits) continue;
     while (own.pairs.open() != 0) {
       if (!own.pairs.progress()) platform().yield();
       if (own.pairs.status() != Status::ok) explorer().fail("rank " + std::to_string(rank) + " fails");
     }
     // The caller may now change what it has sent.
     for (std::size_t j = 0; j <= i; ++j) {
-      if (deeds[j].sends) *own.vector(deeds[j], j) = -1;
+      if (steps[j].sends) *own.vector(steps[j], j) = -1;
     }
   }
   check(rank);
@@ -84,14 +84,14 @@ void PairWorld::run(int rank) {
 
 void PairWorld::begin_send(int rank, std::size_t number, int sent) {
   Rank& own = *made_[static_cast<std::size_t>(rank)];
-  const Deed& deed = what_.deeds[static_cast<std::size_t>(rank)][number];
-  std::int64_t* const vector = own.vector(deed, number);
-  for (std::size_t e = 0; e < deed.count; ++e) vector[e] = pair_value_of(rank, sent, e);
+  const PairStep& step = what_.steps[static_cast<std::size_t>(rank)][number];
+  std::int64_t* const vector = own.vector(step, number);
+  for (std::size_t e = 0; e < step.count; ++e) vector[e] = pair_value_of(rank, sent, e);
   Send& send = own.sends[number];
-  send.to = deed.peer;
-  send.envelope = {.from = rank, .tag = deed.tag, .type = 1, .bytes = deed.count * sizeof(std::int64_t)};
+  send.to = step.peer;
+  send.envelope = {.from = rank, .tag = step.tag, .type = 1, .bytes = step.count * sizeof(std::int64_t)};
   send.data = reinterpret_cast<const std::byte*>(vector);
-  send.reachable = deed.in_arena;
+  send.reachable = step.in_arena;
   send.offset =
       static_cast<std::int64_t>(Station::instance().ground_offset() + kPairVectorsOffset + number * kPairVectorBytes);
   own.pairs.start(send);
@@ -99,12 +99,12 @@ void PairWorld::begin_send(int rank, std::size_t number, int sent) {
 
 void PairWorld::begin_receive(int rank, std::size_t number) {
   Rank& own = *made_[static_cast<std::size_t>(rank)];
-  const Deed& deed = what_.deeds[static_cast<std::size_t>(rank)][number];
+  const PairStep& step = what_.steps[static_cast<std::size_t>(rank)][number];
   Receive& receive = own.receives[number];
-  receive.from = deed.peer;
-  receive.tag = deed.tag;
+  receive.from = step.peer;
+  receive.tag = step.tag;
   receive.type = 1;
-  receive.data = reinterpret_cast<std::byte*>(own.vector(deed, number));
+  receive.data = reinterpret_cast<std::byte*>(own.vector(step, number));
   receive.room_bytes = kPairVectorBytes;
   own.pairs.start(receive);
 }
@@ -112,20 +112,20 @@ void PairWorld::begin_receive(int rank, std::size_t number) {
 /// Every receive has got the bytes of the send that it had to meet: of each sender and tag the first, then the second.
 void PairWorld::check(int rank) {
   Rank& own = *made_[static_cast<std::size_t>(rank)];
-  const std::vector<Deed>& deeds = what_.deeds[static_cast<std::size_t>(rank)];
+  const std::vector<PairStep>& steps = what_.steps[static_cast<std::size_t>(rank)];
   std::array<std::array<int, 8>, kRanksMax> met{};
-  for (std::size_t i = 0; i < deeds.size(); ++i) {
-    if (deeds[i].sends) continue;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].sends) continue;
     const Envelope& envelope = own.receives[i].envelope;
     const auto from = static_cast<std::size_t>(envelope.from);
     int& before = met[from][static_cast<std::size_t>(envelope.tag)];
     int number = 0;
     int same = 0;
     std::size_t count = 0;
-    for (const Deed& deed : what_.deeds[from]) {
-      if (!deed.sends) continue;
-      if (deed.peer == rank && deed.tag == envelope.tag && same++ == before) {
-        count = deed.count;
+    for (const PairStep& step : what_.steps[from]) {
+      if (!step.sends) continue;
+      if (step.peer == rank && step.tag == envelope.tag && same++ == before) {
+        count = step.count;
         break;
       }
       ++number;

@@ -13,7 +13,7 @@
 namespace torii::exploration {
 
 /// What a rank does, one after the other. Everything begins at once or, where it says so, when all before it is done.
-struct Deed {
+struct PairStep {
   bool sends = false;
   int peer = 0;  ///< or kAnyRank
   int tag = 0;
@@ -25,14 +25,14 @@ struct Deed {
 struct PairCase {
   std::string name;
   int slots = 1;
-  std::vector<std::vector<Deed>> deeds;  ///< by rank
+  std::vector<std::vector<PairStep>> steps;  ///< by rank
 };
 
 class PairWorld final : public TransportWorld {
  public:
   explicit PairWorld(PairCase what);
   ~PairWorld() override;
-  int ranks() const override { return static_cast<int>(what_.deeds.size()); }
+  int ranks() const override { return static_cast<int>(what_.steps.size()); }
   void set_up(Explorer& explorer) override;
   void run(int rank) override;
 

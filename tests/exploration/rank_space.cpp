@@ -30,9 +30,9 @@ std::function<void()>* entered_program = nullptr;
 
 }  // namespace
 
-struct RankSpace::Inside {
+struct RankSpace::HeapHead {
   ucontext_t context;
-  std::size_t used = sizeof(Inside);
+  std::size_t used = sizeof(HeapHead);
   std::function<void()>* program = nullptr;
 };
 
@@ -40,12 +40,12 @@ RankSpace::RankSpace() {
   void* const memory = mmap(nullptr, kSpaceBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap for a rank");
   base_ = static_cast<std::byte*>(memory);
-  inside_ = new (base_) Inside;
+  head_ = new (base_) HeapHead;
   *std::ranges::find(bases, static_cast<std::byte*>(nullptr)) = base_;
 }
 
 RankSpace::~RankSpace() {
-  delete inside_->program;
+  delete head_->program;
   std::ranges::replace(bases, base_, static_cast<std::byte*>(nullptr));
   munmap(base_, kSpaceBytes);
 }
@@ -57,29 +57,29 @@ void RankSpace::enter() {
 }
 
 void RankSpace::begin(std::function<void()> program) {
-  delete inside_->program;
+  delete head_->program;
   std::memset(base_, 0, kSpaceBytes);
-  inside_ = new (base_) Inside;
-  inside_->program = new std::function<void()>(std::move(program));
-  getcontext(&inside_->context);
-  inside_->context.uc_stack.ss_sp = base_ + kHeapBytes;
-  inside_->context.uc_stack.ss_size = kStackBytes;
-  inside_->context.uc_link = nullptr;
-  makecontext(&inside_->context, &RankSpace::enter, 0);
+  head_ = new (base_) HeapHead;
+  head_->program = new std::function<void()>(std::move(program));
+  getcontext(&head_->context);
+  head_->context.uc_stack.ss_sp = base_ + kHeapBytes;
+  head_->context.uc_stack.ss_size = kStackBytes;
+  head_->context.uc_link = nullptr;
+  makecontext(&head_->context, &RankSpace::enter, 0);
 }
 
 void RankSpace::resume() {
   entered = this;
-  entered_program = inside_->program;
-  swapcontext(&outside_, &inside_->context);
+  entered_program = head_->program;
+  swapcontext(&outside_, &head_->context);
 }
 
-void RankSpace::pause() { swapcontext(&inside_->context, &outside_); }
+void RankSpace::pause() { swapcontext(&head_->context, &outside_); }
 
 void* RankSpace::allocate(std::size_t bytes, std::size_t alignment) noexcept {
-  const std::size_t at = (inside_->used + alignment - 1) / alignment * alignment;
+  const std::size_t at = (head_->used + alignment - 1) / alignment * alignment;
   if (at + bytes > kHeapBytes) return nullptr;
-  inside_->used = at + bytes;
+  head_->used = at + bytes;
   return base_ + at;
 }
 
@@ -100,15 +100,15 @@ bool RankSpace::is_inside_any(const void* at) noexcept {
 /// The part of the stack that the paused rank uses.
 std::size_t RankSpace::stack_bytes() const noexcept {
 #if defined(__x86_64__)
-  const auto top = static_cast<std::uintptr_t>(inside_->context.uc_mcontext.gregs[REG_RSP]);
+  const auto top = static_cast<std::uintptr_t>(head_->context.uc_mcontext.gregs[REG_RSP]);
 #elif defined(__aarch64__)
-  const auto top = static_cast<std::uintptr_t>(inside_->context.uc_mcontext.sp);
+  const auto top = static_cast<std::uintptr_t>(head_->context.uc_mcontext.sp);
 #endif
   return reinterpret_cast<std::uintptr_t>(base_) + kSpaceBytes - top;
 }
 
 void RankSpace::save(Contents& to) const {
-  to.heap.assign(base_, base_ + inside_->used);
+  to.heap.assign(base_, base_ + head_->used);
   std::byte* const end = base_ + kSpaceBytes;
   to.stack.assign(end - stack_bytes(), end);
 }
@@ -120,15 +120,15 @@ void RankSpace::restore(const Contents& from) {
 
 std::uint64_t RankSpace::hash(std::uint64_t seed) const {
   const std::size_t stack = stack_bytes();
-  std::uint64_t hash = hash_bytes(base_ + sizeof(Inside), inside_->used - sizeof(Inside), seed);
+  std::uint64_t hash = hash_bytes(base_ + sizeof(HeapHead), head_->used - sizeof(HeapHead), seed);
   // Only the registers that a call keeps matter.
 #if defined(__x86_64__)
   for (const int kept : {REG_RBX, REG_RBP, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP}) {
-    hash = hash_bytes(&inside_->context.uc_mcontext.gregs[kept], sizeof(greg_t), hash);
+    hash = hash_bytes(&head_->context.uc_mcontext.gregs[kept], sizeof(greg_t), hash);
   }
 #elif defined(__aarch64__)
-  hash = hash_bytes(&inside_->context.uc_mcontext.regs[19], 12 * sizeof(std::uint64_t), hash);
-  hash = hash_bytes(&inside_->context.uc_mcontext.pc, sizeof(std::uint64_t), hash);
+  hash = hash_bytes(&head_->context.uc_mcontext.regs[19], 12 * sizeof(std::uint64_t), hash);
+  hash = hash_bytes(&head_->context.uc_mcontext.pc, sizeof(std::uint64_t), hash);
 #endif
   return hash_bytes(base_ + kSpaceBytes - stack, stack, hash);
 }

@@ -41,12 +41,12 @@ class RankSpace {
   std::uint64_t hash(std::uint64_t seed) const;
 
  private:
-  struct Inside;  ///< at the beginning of the heap, so that copies contain it
+  struct HeapHead;  ///< at the beginning of the heap, so that copies contain it
   std::size_t stack_bytes() const noexcept;
   static void enter();
 
   std::byte* base_;
-  Inside* inside_;
+  HeapHead* head_;
   ucontext_t outside_{};
 };
 

@@ -40,8 +40,8 @@ class TwoSides : public World {
 class CallRecords final : public TwoSides {
   static_assert(sizeof(TeamControl) <= kGroundBytes);
   static TeamControl& control() { return *reinterpret_cast<TeamControl*>(ground()); }
-  static Standing standing(std::uint64_t sequence) {
-    Standing told;
+  static CallSnapshot snapshot(std::uint64_t sequence) {
+    CallSnapshot told;
     told.sequence = sequence;
     told.count = sequence * 3;
     told.kind = sequence * 5;
@@ -50,14 +50,14 @@ class CallRecords final : public TwoSides {
   }
   void write() override {
     for (const std::uint64_t sequence : {std::uint64_t{1}, 1 + kSharedRecords}) {
-      write_record(control(), standing(sequence));
+      write_record(control(), snapshot(sequence));
     }
   }
   void read() override {
     for (const std::uint64_t sequence : {std::uint64_t{1}, 1 + kSharedRecords}) {
-      const std::optional<Standing> found = read_record(control(), sequence);
+      const std::optional<CallSnapshot> found = read_record(control(), sequence);
       if (!found) continue;
-      const Standing right = standing(sequence);
+      const CallSnapshot right = snapshot(sequence);
       if (found->count != right.count || found->kind != right.kind || found->root != right.root) {
         explorer().fail("the record of call " + std::to_string(sequence) + " has fields of another call");
       }

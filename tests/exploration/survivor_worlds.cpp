@@ -64,7 +64,7 @@ class Survivors final : public World {
     Host host(rank, ranks());
     NodeSurvivors survivors(host, NodeRounds(record_of, rank, ranks()));
     for (int call = 0;; ++call) {
-      RoundOffer own = {};
+      SurvivorProposal own = {};
       host.is_hasty = call < caller.hasty_calls;
       own.status = call == 0 && caller.refuses ? 1 : 0;
       for (const int member : caller.without) own.without.add(member);
@@ -75,8 +75,8 @@ class Survivors final : public World {
       if (outcome.kind == Outcome::Kind::chosen) {
         for (int member = 0; member < ranks(); ++member) {
           const bool is_in = outcome.members.has(member);
-          if (is_in && survivors.offer_of(member).staging / 100 != static_cast<std::uint64_t>(member)) {
-            explorer().fail("the offer of a member is not its own");
+          if (is_in && survivors.proposal_of(member).staging / 100 != static_cast<std::uint64_t>(member)) {
+            explorer().fail("the proposal of a member is not its own");
           }
         }
         result(rank).object = 1;
@@ -149,9 +149,9 @@ class Rounds final : public World {
  private:
   static void fail(NodeRounds& rounds, std::uint64_t round) {
     rounds.open_after({.round = round - 1, .kind = NodeRounds::Kind::failed});
-    RoundOffer offer = {};
-    offer.digest = offer.staging = round;
-    rounds.offer(round, offer);
+    SurvivorProposal proposal = {};
+    proposal.digest = proposal.staging = round;
+    rounds.proposal(round, proposal);
     MemberSet members = {};
     members.words[0] = round;
     rounds.choose(rounds.state_of(round), members);
@@ -165,11 +165,11 @@ class Rounds final : public World {
   static void come(NodeRounds& rounds) {
     const NodeRounds::State newest = rounds.newest();
     if (newest.kind == NodeRounds::Kind::none) return;
-    if (rounds.has_offered(0, newest.round)) {
-      const RoundOffer offer = rounds.offer_of(0, newest.round);
-      const bool is_of_round = offer.digest == newest.round && offer.staging == newest.round;
+    if (rounds.has_proposed(0, newest.round)) {
+      const SurvivorProposal proposal = rounds.proposal_of(0, newest.round);
+      const bool is_of_round = proposal.digest == newest.round && proposal.staging == newest.round;
       if (!is_of_round && rounds.state_of(newest.round).kind != NodeRounds::Kind::none) {
-        explorer().fail("an offer is that of another round");
+        explorer().fail("a proposal is that of another round");
       }
     }
     NodeRounds::State state = rounds.state_of(newest.round);

@@ -204,20 +204,20 @@ void add_exchanges(List& list) {
   list.add(catalogued("bundles", "floyd", 3, Collective::alltoall, 2, 1, {{.count = 24}}), false);
 }
 
-Deed send(int to, int tag, std::size_t count, bool in_arena = false) {
+PairStep send(int to, int tag, std::size_t count, bool in_arena = false) {
   return {.sends = true, .peer = to, .tag = tag, .count = count, .in_arena = in_arena, .waits = false};
 }
-Deed receive(int from, int tag) { return {.sends = false, .peer = from, .tag = tag, .waits = false}; }
-std::vector<Deed> then_wait(std::vector<Deed> deeds) {
-  deeds.back().waits = true;
-  return deeds;
+PairStep receive(int from, int tag) { return {.sends = false, .peer = from, .tag = tag, .waits = false}; }
+std::vector<PairStep> then_wait(std::vector<PairStep> steps) {
+  steps.back().waits = true;
+  return steps;
 }
 
 /// Sends of rank 0 to rank 1, received in this order of tags.
-PairCase to_one(std::string name, int slots, std::vector<Deed> sends, const std::vector<int>& tags) {
-  std::vector<Deed> receives;
+PairCase to_one(std::string name, int slots, std::vector<PairStep> sends, const std::vector<int>& tags) {
+  std::vector<PairStep> receives;
   for (const int tag : tags) receives.push_back(receive(0, tag));
-  for (Deed& one : receives) one.waits = true;
+  for (PairStep& one : receives) one.waits = true;
   return {with_slots(name, slots), slots, {then_wait(std::move(sends)), std::move(receives)}};
 }
 

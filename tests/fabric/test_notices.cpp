@@ -26,9 +26,9 @@ TEST(Arrivals, PublishesAnInvertedSignal) {
   std::vector<Line> arena(kLines);
   Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes);
   arena[7].words[0] = ~std::uint64_t{42};
-  EXPECT_TRUE(arrivals.take(make_notice(Deed::publish, 7 * kLineBytes)));
+  EXPECT_TRUE(arrivals.take(make_notice(NoticeAction::publish, 7 * kLineBytes)));
   EXPECT_EQ(arena[7].words[0], 42u);
-  EXPECT_TRUE(arrivals.take(make_notice(Deed::wake, 7 * kLineBytes)));
+  EXPECT_TRUE(arrivals.take(make_notice(NoticeAction::wake, 7 * kLineBytes)));
   EXPECT_EQ(arena[7].words[0], 42u);
 }
 
@@ -38,13 +38,13 @@ TEST(Arrivals, PublishesWithTheSecondHalfAndStartsAnew) {
   for (std::uint64_t time = 1; time <= 3; ++time) {
     arena[64].words[0] = ~time;
     arena[65].words[0] = ~time;
-    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, 64 * kLineBytes)));
-    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, 65 * kLineBytes)));
+    EXPECT_TRUE(arrivals.take(make_notice(NoticeAction::join, 64 * kLineBytes)));
+    EXPECT_TRUE(arrivals.take(make_notice(NoticeAction::join, 65 * kLineBytes)));
     EXPECT_EQ(arena[64].words[0], ~time);
-    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, 64 * kLineBytes)));
+    EXPECT_TRUE(arrivals.take(make_notice(NoticeAction::join, 64 * kLineBytes)));
     EXPECT_EQ(arena[64].words[0], time);
     EXPECT_EQ(arena[65].words[0], ~time);
-    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, 65 * kLineBytes)));
+    EXPECT_TRUE(arrivals.take(make_notice(NoticeAction::join, 65 * kLineBytes)));
     EXPECT_EQ(arena[65].words[0], time);
   }
 }
@@ -53,12 +53,12 @@ TEST(Arrivals, ForgetsHalvesInMemoryThatServesAnew) {
   std::vector<Line> arena(kLines);
   Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes);
   const std::uint64_t places[] = {63 * kLineBytes, 64 * kLineBytes, 127 * kLineBytes, 128 * kLineBytes};
-  for (const std::uint64_t place : places) EXPECT_TRUE(arrivals.take(make_notice(Deed::half, place)));
+  for (const std::uint64_t place : places) EXPECT_TRUE(arrivals.take(make_notice(NoticeAction::join, place)));
   arrivals.forget(64 * kLineBytes, 64 * kLineBytes);
   for (const std::uint64_t place : places) {
     std::uint64_t& word = arena[place / kLineBytes].words[0];
     word = ~std::uint64_t{5};
-    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, place)));
+    EXPECT_TRUE(arrivals.take(make_notice(NoticeAction::join, place)));
     EXPECT_EQ(word == 5, place == places[0] || place == places[3]) << place;
   }
   arrivals.forget(0, kLines * kLineBytes);
@@ -73,7 +73,7 @@ TEST(Arrivals, SurvivesEveryNotice) {
     Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes);
     for (int i = 0; i < 100'000; ++i) {
       const std::uint64_t notice = random() >> random() % 64;
-      const bool exists = line_of(notice) < kLines && deed_bits(notice) <= 2;
+      const bool exists = line_of(notice) < kLines && action_bits(notice) <= 2;
       EXPECT_EQ(arrivals.take(notice), exists) << notice;
     }
     for (const Line& line : arena) {
@@ -86,8 +86,8 @@ TEST(Notice, FourBytesNameTheLinesOfTheDefaultArena) {
   EXPECT_EQ(arena_bytes_max(4), std::uint64_t{64} << 30);
   EXPECT_EQ(arena_bytes_max(8), UINT64_MAX);
   const std::uint64_t last = (std::uint64_t{64} << 30) - kLineBytes;
-  EXPECT_LE(make_notice(Deed::half, last), UINT32_MAX);
-  EXPECT_EQ(line_of(make_notice(Deed::half, last)), last / kLineBytes);
+  EXPECT_LE(make_notice(NoticeAction::join, last), UINT32_MAX);
+  EXPECT_EQ(line_of(make_notice(NoticeAction::join, last)), last / kLineBytes);
 }
 
 TEST(Notice, MarksFillWhatLinesLeaveFree) {
@@ -96,7 +96,7 @@ TEST(Notice, MarksFillWhatLinesLeaveFree) {
   EXPECT_EQ(mark_bits(std::uint64_t{256} << 30, 8), ~std::uint64_t{0} << 34);
   for (const std::uint64_t bytes :
        {std::uint64_t{64}, std::uint64_t{128}, std::uint64_t{96} << 20, std::uint64_t{1} << 40}) {
-    const std::uint64_t last = make_notice(Deed::half, bytes - kLineBytes);
+    const std::uint64_t last = make_notice(NoticeAction::join, bytes - kLineBytes);
     EXPECT_EQ((last | 3) & ~notice_bits(bytes), 0U) << bytes;
     EXPECT_EQ(notice_bits(bytes) ^ mark_bits(bytes, 8), UINT64_MAX) << bytes;
     EXPECT_EQ(mark_bits(bytes, 4) & mark_bits(bytes, 8), mark_bits(bytes, 4)) << bytes;

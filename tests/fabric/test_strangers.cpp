@@ -25,9 +25,9 @@
 namespace torii::tests {
 namespace {
 
-using libfabric::Deed;
 using libfabric::Fid;
 using libfabric::make_notice;
+using libfabric::NoticeAction;
 
 /// An endpoint of a process that is no rank.
 class Stranger {
@@ -110,8 +110,8 @@ TEST_P(Strangers, WithoutAKeyWriteNothing) {
             return fi_write(endpoint, bytes.data(), bytes.size(), nullptr, victim, kCanary, key, context);
           });
           Stranger(provider, port).attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
-            return fi_writedata(endpoint, bytes.data(), 0, nullptr, make_notice(Deed::publish, kHalfLine), victim,
-                                kCanary, key, context);
+            return fi_writedata(endpoint, bytes.data(), 0, nullptr, make_notice(NoticeAction::publish, kHalfLine),
+                                victim, kCanary, key, context);
           });
           Stranger(provider, port).attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
             return fi_read(endpoint, bytes.data(), bytes.size(), nullptr, victim, kHalfLine, key, context);
@@ -132,9 +132,10 @@ TEST_P(Strangers, NoticesChangeNothing) {
       std::mt19937_64 random(seed.value);
       for (const int port : exposed.ports) {
         Stranger one(provider, port);
-        const std::uint64_t notice = make_notice(Deed::publish, kHalfLine);
-        const std::uint64_t all_data[] = {
-            notice, make_notice(Deed::half, kHalfLine), 3, ~std::uint64_t{0}, random(), random() << 32 | notice};
+        const std::uint64_t notice = make_notice(NoticeAction::publish, kHalfLine);
+        const std::uint64_t all_data[] = {notice,   make_notice(NoticeAction::join, kHalfLine),
+                                          3,        ~std::uint64_t{0},
+                                          random(), random() << 32 | notice};
         for (const std::uint64_t data : all_data) {
           one.attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
             iovec from{};

@@ -10,12 +10,12 @@
 
 #include "runtime/base/status.hpp"
 #include "tests/support/test_run.hpp"
-#include "tools/torii-sim/faults/absences.hpp"
-#include "tools/torii-sim/faults/campaign.hpp"
+#include "tools/torii-sim/faults/case.hpp"
+#include "tools/torii-sim/faults/departures.hpp"
 #include "tools/torii-sim/faults/heap.hpp"
-#include "tools/torii-sim/faults/leftovers.hpp"
-#include "tools/torii-sim/faults/stage.hpp"
-#include "tools/torii-sim/faults/trial.hpp"
+#include "tools/torii-sim/faults/leak_check.hpp"
+#include "tools/torii-sim/faults/run.hpp"
+#include "tools/torii-sim/faults/simulated_job.hpp"
 #include "tools/torii-sim/faults/vectors.hpp"
 
 namespace torii::faults {
@@ -35,10 +35,10 @@ constexpr std::uint64_t kFixedHistories = 800;
 constexpr const char* kName = "faults_test";
 
 Tally run_histories(std::uint64_t first, std::uint64_t last) {
-  Campaign campaign;
-  campaign.first = first;
-  campaign.last = last;
-  Tally tally = run(campaign, [](const Tally&) {});
+  Run all;
+  all.first = first;
+  all.last = last;
+  Tally tally = run(all, [](const Tally&) {});
   for (const Failure& failure : tally.failures) {
     ADD_FAILURE() << tests::Seed{kName, failure.seed} << "\ntorii-sim faults --replay " << failure.seed << "\n"
                   << failure.text;
@@ -151,28 +151,28 @@ TEST(Faults, AMemberThatComesAfterTheDeadlineIsAReasonForATimeout) {
 
 TEST(Faults, AWaitIsForAMemberThatIsAway) {
   constexpr std::size_t kTeam = 1;
-  Absences absences(2, 3);
+  Departures departures(2, 3);
   const std::vector<int> members = {0, 1};
   const auto waited = [&](fibers::Time since, fibers::Time now) {
-    return absences.longest_wait(kTeam, members, since, now);
+    return departures.longest_wait(kTeam, members, since, now);
   };
-  for (const int rank : members) absences.leave(kTeam, rank, 100);
+  for (const int rank : members) departures.leave(kTeam, rank, 100);
   EXPECT_EQ(waited(0, 900), 0) << "nobody waits";
-  absences.come(kTeam, 0, 1000);
+  departures.come(kTeam, 0, 1000);
   EXPECT_EQ(waited(0, 1300), 300) << "rank 1 has not come";
-  absences.come(kTeam, 1, 1500);
+  departures.come(kTeam, 1, 1500);
   EXPECT_EQ(waited(0, 5000), 500) << "rank 1 came late, and is there";
   EXPECT_EQ(waited(1501, 5000), 0) << "that is long ago";
-  absences.leave(kTeam, 0, 1600);
-  absences.come(kTeam, 0, 1610);
+  departures.leave(kTeam, 0, 1600);
+  departures.come(kTeam, 0, 1610);
   EXPECT_EQ(waited(1501, 9000), 0) << "rank 1 is stuck in the visit before, not away";
-  absences.leave(kTeam, 1, 1700);
+  departures.leave(kTeam, 1, 1700);
   EXPECT_EQ(waited(1501, 9000), 7300) << "from when it left";
-  absences.come(kTeam, 1, 9000);
-  absences.leave(kTeam, 0, 9100);
-  absences.leave(kTeam, 1, 9100);
-  absences.come(kTeam, 0, 20000);
-  absences.come(kTeam, 1, 20010);
+  departures.come(kTeam, 1, 9000);
+  departures.leave(kTeam, 0, 9100);
+  departures.leave(kTeam, 1, 9100);
+  departures.come(kTeam, 0, 20000);
+  departures.come(kTeam, 1, 20010);
   EXPECT_EQ(waited(9001, 30000), 10) << "both were away";
 }
 
@@ -180,15 +180,15 @@ TEST(Faults, ATimeoutIsRightOnlyWhereAMemberWasAway) {
   const History history = history_with_pause(0);
   fibers::Fibers fibers(1);
   const fibers::Time long_ago = fibers.now() - history.deadline();
-  Stage stuck(history, fibers, nullptr);
-  for (const int rank : {0, 1}) stuck.absences.come(0, rank, long_ago);
-  stuck.absences.leave(0, 0, long_ago);
-  stuck.absences.come(0, 0, long_ago);
+  SimulatedJob stuck(history, fibers, nullptr);
+  for (const int rank : {0, 1}) stuck.departures.come(0, rank, long_ago);
+  stuck.departures.leave(0, 0, long_ago);
+  stuck.departures.come(0, 0, long_ago);
   EXPECT_FALSE(stuck.is_timeout_right(0, 0, TORII_TIMEOUT));
   EXPECT_FALSE(stuck.is_timeout_right(0, 1, TORII_TIMEOUT));
-  Stage late(history, fibers, nullptr);
-  for (const int rank : {0, 1}) late.absences.leave(0, rank, long_ago);
-  late.absences.come(0, 0, long_ago);
+  SimulatedJob late(history, fibers, nullptr);
+  for (const int rank : {0, 1}) late.departures.leave(0, rank, long_ago);
+  late.departures.come(0, 0, long_ago);
   EXPECT_FALSE(late.is_timeout_right(0, 0, TORII_POISONED)) << "no member has reported a timeout";
   EXPECT_FALSE(late.is_timeout_right(0, 0, TORII_ABORTED));
   EXPECT_TRUE(late.is_timeout_right(0, 0, TORII_TIMEOUT));

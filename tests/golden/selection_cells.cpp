@@ -60,7 +60,7 @@ std::string value_of(const Forced& forced, const PlanRequest& request, std::size
         select(TuneTable::built_in(), forced, request, bytes, fabric.several_nodes, fabric.put_bytes);
     std::string text = std::string(selected.algorithm->name) + text_of(selected.request.tuning);
     text += selected.row ? ", by a row" : ", by no row";
-    if (!selected.by_model.empty()) text += ", model: " + selected.by_model;
+    if (!selected.explanation.empty()) text += ", model: " + selected.explanation;
     return text;
   } catch (const Error& error) {
     return "refused: " + std::string(error.what());

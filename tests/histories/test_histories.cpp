@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/conformance/thread_team.hpp"
-#include "tests/histories/player.hpp"
+#include "tests/histories/driver.hpp"
 #include "tests/support/test_run.hpp"
 
 namespace torii::tests {
@@ -42,16 +42,16 @@ TEST_P(Histories, EndWithTheRightResultOrTheSameCause) {
   for (int rank = 0; rank < group.ranks; ++rank) job.nodes.push_back(group.parts_most == 0 ? rank : 0);
   const std::vector<Seed> seeds = history_seeds(group);
   for (const Seed& seed : seeds) histories.push_back(faults::draw_calls(seed.value, job, group.parts_most));
-  std::vector<std::unique_ptr<Stage>> stages;
+  std::vector<std::unique_ptr<HistoryJob>> jobs;
   for (const History& history : histories) {
-    stages.push_back(std::make_unique<Stage>(history));
-    stages.back()->causes_agree = group.causes_agree;
+    jobs.push_back(std::make_unique<HistoryJob>(history));
+    jobs.back()->causes_agree = group.causes_agree;
   }
   const std::string settings = std::string("ARENA=8G\nTIMEOUT=20\n") + group.settings;
   run_as_threads({group.ranks, settings, "", "", "", 0}, [&](torii_context* context, torii_team* team) {
     for (std::size_t i = 0; i < seeds.size(); ++i) {
       SCOPED_TRACE(seeds[i]);
-      Player(*stages[i], context, team).play();
+      Driver(*jobs[i], context, team).play();
       if (::testing::Test::HasFailure()) return;
     }
   });

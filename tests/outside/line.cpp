@@ -47,16 +47,16 @@ Plan plan(const PlanRequest& request, int rank) {
 }
 
 /// 10 us for every hop.
-Offer offer(const OfferRequest& request) {
-  Offer offer = {.tuning = {.segment_bytes = 1024, .slots = 2, .window = 2}};
-  if (request.is_tuned || !request.several_nodes) return offer;
-  offer.seconds = 1e-5 * 2 * (request.plan.topology.ranks() - 1);
-  offer.why = "by hops";
-  return offer;
+CostEstimate estimate(const EstimateRequest& request) {
+  CostEstimate estimate = {.tuning = {.segment_bytes = 1024, .slots = 2, .window = 2}};
+  if (request.is_tuned || !request.several_nodes) return estimate;
+  estimate.seconds = 1e-5 * 2 * (request.plan.topology.ranks() - 1);
+  estimate.why = "by hops";
+  return estimate;
 }
 
 }  // namespace
 
-extern const Algorithm kLine = {"line", "tests/outside", why_not, plan, order, offer};
+extern const Algorithm kLine = {"line", "tests/outside", why_not, plan, order, estimate};
 
 }  // namespace torii

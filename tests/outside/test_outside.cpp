@@ -79,7 +79,7 @@ TEST(Outside, TablesAndSettingsNameTheAlgorithm) {
   EXPECT_EQ(select(TuneTable::built_in(), {.algorithm = "line"}, request, 4096).algorithm->name, "line");
 }
 
-TEST(Outside, TheOfferStandsBetweenRowsForTheTopologyAndRowsForAny) {
+TEST(Outside, TheEstimateStandsBetweenRowsForTheTopologyAndRowsForAny) {
   PlanRequest request;
   request.topology = Topology::node(3);
   const auto selected = [&](const std::string& rows, bool several_nodes, const Forced& forced = {}) {
@@ -94,15 +94,15 @@ TEST(Outside, TheOfferStandsBetweenRowsForTheTopologyAndRowsForAny) {
   const Selected free = selected("", true);
   EXPECT_EQ(free.algorithm->name, "line");
   EXPECT_EQ(free.request.tuning.segment_bytes, 1024u);
-  EXPECT_EQ(free.by_model, "by hops");
+  EXPECT_EQ(free.explanation, "by hops");
   EXPECT_EQ(selected(any + "}", true).algorithm->name, "line");
   EXPECT_FALSE(selected(any + "}", true).row.has_value());
   EXPECT_EQ(selected(any + "}", false).algorithm->name, "ring");
   EXPECT_EQ(selected(here, true).algorithm->name, "ring");
   EXPECT_EQ(selected(elsewhere, true).algorithm->name, "line") << "a node is one node";
   EXPECT_EQ(selected("", true, {.algorithm = "ring"}).algorithm->name, "ring");
-  EXPECT_EQ(selected("", false, {.algorithm = "line"}).request.tuning.slots, 2) << "the tuning of the offer";
-  // An offer for what the algorithm cannot do is not looked at.
+  EXPECT_EQ(selected("", false, {.algorithm = "line"}).request.tuning.slots, 2) << "the tuning of the estimate";
+  // An estimate for what the algorithm cannot do is not looked at.
   request.collective = Collective::all_gather;
   EXPECT_EQ(selected("", true).algorithm->name, "ring");
 }

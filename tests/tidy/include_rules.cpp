@@ -277,11 +277,15 @@ void check_one_parser(const fs::path&, const SourceFile& file, std::vector<Viola
 }
 
 constexpr std::array kIncludeRules = {
-    Rule{"include_from_root", check_resolves},  Rule{"include_law", check_law},
-    Rule{"inner_law", check_inner_law},         Rule{"pure_collectives", check_limit<kCollectives>},
+    Rule{"include_from_root", check_resolves},
+    Rule{"include_law", check_law},
+    Rule{"inner_law", check_inner_law},
+    Rule{"pure_collectives", check_limit<kCollectives>},
     Rule{"blind_transports", check_limit<kTransports>},
-    Rule{"embedder_headers", check_embedder},   Rule{"own_header_first", check_own_header},
-    Rule{"openmpi_order", check_openmpi_order}, Rule{"one_parser", check_one_parser},
+    Rule{"embedder_headers", check_embedder},
+    Rule{"own_header_first", check_own_header},
+    Rule{"openmpi_order", check_openmpi_order},
+    Rule{"one_parser", check_one_parser},
 };
 
 }  // namespace

@@ -131,6 +131,11 @@ TEST_F(Planted, Vocabulary) {
   expect_clean("transports/ucx/a.cpp", head("class Endpoint;\n"));
 }
 
+TEST_F(Planted, DeadNames) {
+  expect_caught("dead_names", 3, "runtime/base/a.cpp", head("class Door;\n"));
+  expect_clean("runtime/base/a.cpp", head("class Doorbell;  // no Door, no Standing\nint doors;\n"));
+}
+
 TEST_F(Planted, PragmaOnce) {
   expect_caught("pragma_once", 1, "runtime/base/a.hpp", head("// #pragma once\n"));
   expect_clean("reduce_kernels/fold-inl.hpp", head("inline int x;\n"));

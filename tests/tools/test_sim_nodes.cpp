@@ -29,7 +29,7 @@ std::vector<json> rows_of(const std::string& collective, const std::string& topo
 
 struct Server {
   const char* topology;
-  std::vector<const char*> bytes;  ///< within the range for which levels makes an offer
+  std::vector<const char*> bytes;  ///< within the range for which levels makes an estimate
 };
 
 /// Servers of 16 to 192 cores. The first row is what `auto` selects, the second node, and others follow.
@@ -55,7 +55,7 @@ TEST(SimulatedNodes, InGroupsAreServedByLevels) {
   }
 }
 
-/// Where levels makes no offer, the tune table decides as it does where nothing is known of caches.
+/// Where levels makes no estimate, the tune table decides as it does where nothing is known of caches.
 TEST(SimulatedNodes, GetShortAndLongVectorsByTheTuneTable) {
   for (const char* bytes : {"64", "8M"}) {
     const std::vector<json> rows = rows_of("allreduce", "hwloc:pack:1 l3:4 core:4", "auto", bytes);

@@ -127,8 +127,8 @@ std::string reason(const TuneTable& table, const PlanAnswer& answer) {
   const bool forced = settings.algorithm != "auto";
   std::string text;
   if (forced) text = fmt::format("forced by TORII_ALGORITHM ({}); ", origin_of(settings, "TORII_ALGORITHM"));
-  const std::string& by_model = answer.selected.by_model;
-  text += by_model.empty() ? row_reason(table, answer, forced ? settings.algorithm : "") : by_model;
+  const std::string& explanation = answer.selected.explanation;
+  text += explanation.empty() ? row_reason(table, answer, forced ? settings.algorithm : "") : explanation;
   for (const auto& [knob, is_set] :
        {std::pair{"TORII_SEGMENT", settings.segment_bytes != 0}, std::pair{"TORII_SLOTS", settings.slots != 0},
         std::pair{"TORII_WINDOW", settings.window != 0}}) {

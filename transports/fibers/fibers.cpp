@@ -70,7 +70,7 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) noexcept {
 
 struct Fibers::Fiber {
   std::function<void()> body;
-  Fate fate;
+  FiberFaults faults;
   boost::context::fiber context;
   boost::context::stack_context stack;
   Exceptions exceptions;
@@ -105,12 +105,12 @@ Fibers::~Fibers() {
   }
 }
 
-int Fibers::add(std::function<void()> body, const Fate& fate) {
+int Fibers::add(std::function<void()> body, const FiberFaults& faults) {
   const int number = static_cast<int>(fibers_.size());
   fibers_.push_back(std::make_unique<Fiber>());
   Fiber& one = *fibers_.back();
   one.body = std::move(body);
-  one.fate = fate;
+  one.faults = faults;
   one.context =
       boost::context::fiber(std::allocator_arg, PooledStack{&one.stack}, [this, &one](boost::context::fiber&& main) {
 #if defined(__SANITIZE_ADDRESS__)
@@ -132,8 +132,8 @@ int Fibers::add(std::function<void()> body, const Fate& fate) {
 bool Fibers::is_dead(int number) const noexcept { return fiber(number).is_dead; }
 void Fibers::stop_in(std::uint64_t points, std::optional<Time> stops_for) noexcept {
   Fiber& one = fiber(current_);
-  (stops_for ? one.fate.stops_at : one.fate.dies_at) = one.points + points;
-  if (stops_for) one.fate.stops_for = *stops_for;
+  (stops_for ? one.faults.stops_at : one.faults.dies_at) = one.points + points;
+  if (stops_for) one.faults.stops_for = *stops_for;
 }
 void Fibers::refuse_memory_in(std::uint64_t request, std::uint64_t times) noexcept {
   fiber(current_).grants_left = request - 1;
@@ -220,17 +220,17 @@ void Fibers::suspend_until(Time time) noexcept {
 #endif
 }
 
-bool Fibers::meet_fate() noexcept {
+bool Fibers::apply_faults() noexcept {
   Fiber& one = fiber(current_);
   ++one.points;
-  if (one.points == one.fate.dies_at) {
+  if (one.points == one.faults.dies_at) {
     one.is_dead = true;
     note(current_, "dies");
     suspend_until(now_);  // and nobody resumes it
   }
-  if (one.points == one.fate.stops_at) {
+  if (one.points == one.faults.stops_at) {
     note(current_, "is stopped");
-    suspend_until(now_ + one.fate.stops_for);
+    suspend_until(now_ + one.faults.stops_for);
     note(current_, "runs again");
     return true;
   }
@@ -238,7 +238,7 @@ bool Fibers::meet_fate() noexcept {
 }
 
 void Fibers::pass() noexcept {
-  if (current_ < 0 || meet_fate()) return;
+  if (current_ < 0 || apply_faults()) return;
   constexpr std::uint64_t kPassesPerSwitch = 8;
   if (one_in(kPassesPerSwitch)) return suspend_until(now_ + draw(kWorkNs, 5 * kMicrosecond));
   now_ += kWorkNs;
@@ -282,12 +282,12 @@ std::int64_t Fibers::now_ns() noexcept {
   constexpr std::uint64_t kLooksPerPass = 16;
   if (one_in(kLooksPerPass)) pass();
   now_ += kWorkNs;
-  const Fate& fate = fiber(current_).fate;
-  return now_ + fate.clock_offset + static_cast<Time>(fate.clock_drift * static_cast<double>(now_));
+  const FiberFaults& faults = fiber(current_).faults;
+  return now_ + faults.clock_offset + static_cast<Time>(faults.clock_drift * static_cast<double>(now_));
 }
 
 void Fibers::yield() noexcept {
-  if (current_ < 0 || meet_fate()) return;
+  if (current_ < 0 || apply_faults()) return;
   // Whoever yields for long waits for long: his turns become rarer, or a second of it would take millions of them.
   constexpr std::uint64_t kPointsBetween = 32;
   constexpr std::uint64_t kYieldsPerStep = 256;
@@ -298,12 +298,12 @@ void Fibers::yield() noexcept {
 }
 
 void Fibers::sleep(std::int64_t ns) noexcept {
-  if (current_ < 0 || meet_fate()) return;
+  if (current_ < 0 || apply_faults()) return;
   suspend_until(now_ + ns + draw(0, 60 * kMicrosecond));
 }
 
 void Fibers::wait(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::int64_t most_ns) noexcept {
-  if (current_ < 0 || meet_fate() || word.load(std::memory_order_acquire) != value) return;
+  if (current_ < 0 || apply_faults() || word.load(std::memory_order_acquire) != value) return;
   Fiber& one = fiber(current_);
   one.waits_on = &word;
   suspend_until(now_ + most_ns + draw(0, 60 * kMicrosecond));
@@ -326,7 +326,7 @@ int Fibers::poll(pollfd* entries, std::size_t count, std::int64_t most_ns) noexc
     }
     return found;
   };
-  if (current_ < 0 || meet_fate()) return ready();
+  if (current_ < 0 || apply_faults()) return ready();
   if (const int found = ready()) return found;
   Fiber& one = fiber(current_);
   one.polls = entries;

@@ -24,7 +24,7 @@ inline constexpr Time kMillisecond = 1'000'000;
 inline constexpr Time kSecond = 1'000'000'000;
 
 /// The faults of one fiber. Points are counted from 1: a fiber reaches one wherever it may lose its CPU.
-struct Fate {
+struct FiberFaults {
   static constexpr std::uint64_t kNever = 0;
   std::uint64_t dies_at = kNever;   ///< the point at which its process ends without a word
   std::uint64_t stops_at = kNever;  ///< the point at which its process is stopped
@@ -52,7 +52,7 @@ class Fibers final : public Platform {
   Fibers& operator=(const Fibers&) = delete;
 
   /// Adds a fiber, numbered from 0, that begins when run() is called.
-  int add(std::function<void()> body, const Fate& fate = {});
+  int add(std::function<void()> body, const FiberFaults& faults = {});
   /// Runs until all fibers have ended, `turns_most` turns at the most.
   End run(std::uint64_t turns_most);
 
@@ -120,8 +120,8 @@ class Fibers final : public Platform {
   void push(Time time, int fiber, std::uint64_t ticket);
   /// The running fiber goes on at that time, unless it is woken before.
   void suspend_until(Time time) noexcept;
-  /// Meets the fate of this point. False: the fiber goes on.
-  bool meet_fate() noexcept;
+  /// Meets the faults of this point. False: the fiber goes on.
+  bool apply_faults() noexcept;
   void wake(int number) noexcept;
   void resume(int number);
   bool is_readable(const pollfd& entry) const noexcept;

@@ -7,7 +7,7 @@
 
 namespace torii::fibers {
 
-Wires::Wires(Fibers& fibers, int ranks, const WireManner& manner)
+Wires::Wires(Fibers& fibers, int ranks, const WireModel& manner)
     : fibers_(fibers),
       ranks_(ranks),
       manner_(manner),

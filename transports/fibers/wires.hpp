@@ -15,7 +15,7 @@
 namespace torii::fibers {
 
 /// How the network of one job behaves.
-struct WireManner {
+struct WireModel {
   int engines = 1;
   Time late_least = 500;                 ///< a message takes this long at the least
   Time late_most = 20 * kMicrosecond;    ///< and mostly this long at the most
@@ -80,10 +80,10 @@ class WireEnd {
 /// The wires of one job. Everything happens on the thread of the fibers.
 class Wires {
  public:
-  Wires(Fibers& fibers, int ranks, const WireManner& manner);
+  Wires(Fibers& fibers, int ranks, const WireModel& manner);
 
   Fibers& fibers() noexcept { return fibers_; }
-  const WireManner& manner() const noexcept { return manner_; }
+  const WireModel& manner() const noexcept { return manner_; }
   int ranks() const noexcept { return ranks_; }
 
   void plug_in(int rank, int engine, WireEnd& end);
@@ -117,7 +117,7 @@ class Wires {
 
   Fibers& fibers_;
   int ranks_;
-  WireManner manner_;
+  WireModel manner_;
   std::vector<Line> lines_;
   std::vector<WireEnd*> ends_;
   std::vector<bool> gone_;  ///< by rank

@@ -45,15 +45,15 @@ void Arrivals::forget(std::uint64_t offset, std::size_t bytes) noexcept {
 
 bool Arrivals::take(std::uint64_t notice) noexcept {
   const std::uint64_t line = line_of(notice);
-  const auto deed = static_cast<Deed>(deed_bits(notice));
+  const auto action = static_cast<NoticeAction>(action_bits(notice));
   if (line >= lines_) return false;
-  switch (deed) {
-    case Deed::wake:
+  switch (action) {
+    case NoticeAction::wake:
       return true;
-    case Deed::half:
+    case NoticeAction::join:
       if (!is_second_half(line)) return true;
       break;
-    case Deed::publish:
+    case NoticeAction::publish:
       break;
     default:
       return false;

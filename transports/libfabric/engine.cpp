@@ -15,7 +15,7 @@ Status Engine::put(const Put& put) noexcept {
   const std::lock_guard lock(mutex_);
   Target& to = target(put.peer);
   if (put.bytes == 0 || put.source == nullptr) {
-    return send_word(to, put, put.signal, make_notice(Deed::wake, 0));
+    return send_word(to, put, put.signal, make_notice(NoticeAction::wake, 0));
   }
   if (put.signal_offset % kLineBytes != 0) std::abort();  // the interface's contract: payload needs a line
   const std::uint64_t inverted = ~put.signal;
@@ -25,7 +25,7 @@ Status Engine::put(const Put& put) noexcept {
   transfer.owner = put.owner;
   transfer.key = to.arena_key;
   transfer.address = to.arena_base + put.signal_offset;
-  transfer.notice = make_notice(Deed::publish, put.signal_offset);
+  transfer.notice = make_notice(NoticeAction::publish, put.signal_offset);
   if (put.target_offset == put.signal_offset + sizeof(inverted) && put.bytes <= kInlineBytes) {
     alignas(kLineBytes) std::byte line[kLineBytes];
     std::memcpy(line, &inverted, sizeof(inverted));
@@ -52,10 +52,10 @@ Status Engine::put(const Put& put) noexcept {
   transfer.address = to.arena_base + put.target_offset;
   const bool is_ordered = put.bytes <= ordered_bytes_;
   transfer.notifies = !is_ordered;
-  transfer.notice = make_notice(Deed::half, put.signal_offset);
+  transfer.notice = make_notice(NoticeAction::join, put.signal_offset);
   const Status status = send(transfer);
   if (status != Status::ok) return status;
-  if (is_ordered) return send_word(to, put, put.signal, make_notice(Deed::wake, 0));
+  if (is_ordered) return send_word(to, put, put.signal, make_notice(NoticeAction::wake, 0));
   return send_word(to, put, inverted, transfer.notice);
 }
 
@@ -84,7 +84,7 @@ Status Engine::put_word(int peer, std::uint64_t offset, std::uint64_t value) noe
   Put word;
   word.peer = peer;
   word.signal_offset = offset;
-  return send_word(target(peer), word, value, make_notice(Deed::wake, 0));
+  return send_word(target(peer), word, value, make_notice(NoticeAction::wake, 0));
 }
 
 /// Sends eight bytes to the place of the put's signal.

@@ -91,7 +91,7 @@ void Engine::say(int peer, std::uint64_t greeting) noexcept {
   transfer.bytes = sizeof(greeting);
   transfer.address = target(peer).bell_base + greeting_offset(shared_.rank);
   transfer.key = target(peer).bell_key;
-  transfer.notice = make_notice(Deed::wake, 0);
+  transfer.notice = make_notice(NoticeAction::wake, 0);
   (void)start(transfer);  // the states of the peers record a failure
 }
 

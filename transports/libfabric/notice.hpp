@@ -11,16 +11,16 @@ namespace torii::libfabric {
 
 /// A signal travels inverted until the target's progress() inverts it back. A byte that has arrived differs from the
 /// signal's byte, so the word that peers poll never equals the signal early, not even half written.
-enum class Deed : std::uint64_t {
+enum class NoticeAction : std::uint64_t {
   wake = 0,     ///< nothing: the word is already in place, and the entry wakes a sleeper
   publish = 1,  ///< invert the line's word
   half = 2,     ///< payload and signal travel separately and unordered: invert when the second one has arrived
 };
 
-constexpr std::uint64_t make_notice(Deed deed, std::uint64_t line_offset) noexcept {
-  return line_offset / kLineBytes << 2 | static_cast<std::uint64_t>(deed);
+constexpr std::uint64_t make_notice(NoticeAction action, std::uint64_t line_offset) noexcept {
+  return line_offset / kLineBytes << 2 | static_cast<std::uint64_t>(action);
 }
-constexpr std::uint64_t deed_bits(std::uint64_t notice) noexcept { return notice & 3; }
+constexpr std::uint64_t action_bits(std::uint64_t notice) noexcept { return notice & 3; }
 constexpr std::uint64_t line_of(std::uint64_t notice) noexcept { return notice >> 2; }
 
 /// The largest arena whose lines fit into `data_bytes` of completion data: 64 GiB for 4 bytes.
@@ -31,7 +31,7 @@ constexpr std::uint64_t arena_bytes_max(std::uint64_t data_bytes) noexcept {
 /// The bits that notices use for lines of that many bytes of an arena.
 constexpr std::uint64_t notice_bits(std::uint64_t arena_bytes) noexcept {
   const std::uint64_t last = arena_bytes < kLineBytes ? 0 : arena_bytes - kLineBytes;
-  return UINT64_MAX >> std::countl_zero(make_notice(Deed::wake, last) | 3);
+  return UINT64_MAX >> std::countl_zero(make_notice(NoticeAction::wake, last) | 3);
 }
 
 /// The bits above them in completion data of this size. An engine chooses them at random (its mark) and tells them to

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/fabric/transport.hpp"
+#include "runtime/fabric/words.hpp"
 #include "runtime/topology/network_model.hpp"
 #include "runtime/topology/routing.hpp"
 #include "runtime/topology/topology.hpp"

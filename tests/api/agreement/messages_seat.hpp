@@ -29,12 +29,12 @@ class Seat {
         shared_memory_(bootstrap, *arena_, peers_, 3, Switch::off),
         distant_(shared_memory_, nodes, seed + static_cast<std::uint64_t>(bootstrap.rank())) {
     const std::size_t offset = arena_->allocate(agreement_messages_bytes(bootstrap.ranks()));
-    std::vector<Letterbox::Member> members;
+    std::vector<ControlWriter::Member> members;
     for (const std::size_t each : gather_values(bootstrap, offset)) {
       members.push_back({static_cast<int>(members.size()), each});
     }
     memory_ = arena_->base() + offset;
-    box_ = std::make_unique<Letterbox>(distant_, std::move(members), bootstrap.rank());
+    box_ = std::make_unique<ControlWriter>(distant_, std::move(members), bootstrap.rank());
     messages_ = std::make_unique<AgreementMessages>(*box_, kTimeoutNs);
     survivors_ = std::make_unique<SurvivorMessages>(*box_);
   }
@@ -44,11 +44,11 @@ class Seat {
     gather_values(bootstrap_, 0);
   }
   int rank() const { return bootstrap_.rank(); }
-  Letterbox& box() { return *box_; }
+  ControlWriter& box() { return *box_; }
   AgreementMessages& messages() { return *messages_; }
   SurvivorMessages& survivors() { return *survivors_; }
   tests::Distant& transport() { return distant_; }
-  Inbox& inbox(int sender) { return reinterpret_cast<Inbox*>(memory_ + sizeof(MessagesMemory))[sender]; }
+  PeerInbox& inbox(int sender) { return reinterpret_cast<PeerInbox*>(memory_ + sizeof(MessagesMemory))[sender]; }
   MessagesMemory& memory() { return *reinterpret_cast<MessagesMemory*>(memory_); }
 
  private:
@@ -59,7 +59,7 @@ class Seat {
   shared_memory::SharedMemory shared_memory_;
   tests::Distant distant_;
   std::byte* memory_ = nullptr;
-  std::unique_ptr<Letterbox> box_;
+  std::unique_ptr<ControlWriter> box_;
   std::unique_ptr<AgreementMessages> messages_;
   std::unique_ptr<SurvivorMessages> survivors_;
 };

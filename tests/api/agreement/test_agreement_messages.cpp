@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
 
-Standing standing_of(int rank, std::uint64_t sequence) { return {sequence, 10 * sequence, 77, rank, sequence - 1}; }
+CallSnapshot standing_of(int rank, std::uint64_t sequence) { return {sequence, 10 * sequence, 77, rank, sequence - 1}; }
 
 TEST(AgreementMessages, TellOtherNodesAndKeepTheLatest) {
   play({0, 0, 1}, 1, [](Seat& seat) {
@@ -35,9 +35,9 @@ TEST(AgreementMessages, TellOtherNodesAndKeepTheLatest) {
       const AgreementMessages::View& view = seat.messages().view(member);
       EXPECT_EQ(view.beat != 0, is_other_node) << seat.rank() << " sees " << member;
       if (!is_other_node) continue;
-      EXPECT_EQ(view.standing.root, member);
-      EXPECT_EQ(view.standing.count, 10 * view.standing.sequence);
-      EXPECT_EQ(view.standing.completed, view.standing.sequence - 1);
+      EXPECT_EQ(view.snapshot.root, member);
+      EXPECT_EQ(view.snapshot.count, 10 * view.snapshot.sequence);
+      EXPECT_EQ(view.snapshot.completed, view.snapshot.sequence - 1);
       EXPECT_GT(view.changed_ns, 0);
     }
   });
@@ -48,15 +48,15 @@ TEST(AgreementMessages, TornAndOlderLinesAreNotBelieved) {
     seat.messages().tell(standing_of(seat.rank(), 5));
     seat.meet();
     const int peer = 1 - seat.rank();
-    const Inbox::Status before = seat.inbox(peer).status;
+    const PeerInbox::Status before = seat.inbox(peer).status;
     const std::int64_t seen_ns = seat.messages().view(peer).changed_ns;
-    EXPECT_EQ(seat.messages().view(peer).standing.sequence, 5U);
+    EXPECT_EQ(seat.messages().view(peer).snapshot.sequence, 5U);
     // Half of a later line; the whole of an earlier one.
     seat.inbox(peer).status.beat += 1;
-    seat.inbox(peer).status.standing.sequence = 6;
-    EXPECT_EQ(seat.messages().view(peer).standing.sequence, 5U);
+    seat.inbox(peer).status.snapshot.sequence = 6;
+    EXPECT_EQ(seat.messages().view(peer).snapshot.sequence, 5U);
     seat.inbox(peer).status = {};
-    EXPECT_EQ(seat.messages().view(peer).standing.sequence, 5U);
+    EXPECT_EQ(seat.messages().view(peer).snapshot.sequence, 5U);
     seat.inbox(peer).status = before;
     EXPECT_EQ(seat.messages().view(peer).changed_ns, seen_ns);
   });
@@ -74,12 +74,12 @@ TEST(AgreementMessages, ArePutRarely) {
       return seat.transport().distant_puts() - before;
     };
     EXPECT_EQ(puts_until(99), 0U);
-    EXPECT_FALSE(seat.messages().owes_end());
+    EXPECT_FALSE(seat.messages().must_report_end());
     // At 100, then 200, 400, 800 and 1000 ms after each other.
     EXPECT_EQ(puts_until(3600), 6U);
-    EXPECT_TRUE(seat.messages().owes_end());
+    EXPECT_TRUE(seat.messages().must_report_end());
     seat.messages().publish(standing_of(0, 1), 9000 * kMs, 0);
-    EXPECT_FALSE(seat.messages().owes_end());
+    EXPECT_FALSE(seat.messages().must_report_end());
   });
 }
 
@@ -97,14 +97,14 @@ TEST(AgreementMessages, AnEpochIsReachedWhenAllEnginesSaySo) {
     seat.meet();
     const auto* const memory = reinterpret_cast<const std::byte*>(&seat.memory());
     // Its memory may be used anew after the very last word only.
-    seat.messages().leave(0, Letterbox::kLeft);
+    seat.messages().leave(0, ControlWriter::kLeft);
     seat.meet();
     for (int member = 0; member < 3; ++member) {
       EXPECT_TRUE(seat.messages().has_departed(member));
       EXPECT_FALSE(has_departed(memory, member, 3));
     }
     seat.meet();
-    seat.messages().leave(0, Letterbox::kDeparted);
+    seat.messages().leave(0, ControlWriter::kDeparted);
     seat.meet();
     for (int member = 0; member < 3; ++member) EXPECT_TRUE(has_departed(memory, member, 3));
     seat.inbox(1).epochs[1] = 1;
@@ -112,8 +112,8 @@ TEST(AgreementMessages, AnEpochIsReachedWhenAllEnginesSaySo) {
   });
 }
 
-std::string text_of(const Letters::Proposal* proposal) {
-  return proposal == nullptr ? "none" : std::to_string(proposal->status) + " " + proposal->text;
+std::string text_of(const ControlBlocks::CauseBlock* cause) {
+  return cause == nullptr ? "none" : std::to_string(cause->status) + " " + cause->text;
 }
 
 TEST(AgreementMessages, AllTakeOneCauseHoweverManyPropose) {
@@ -150,7 +150,7 @@ TEST(AgreementMessages, WhoHasHeardOfAFailureProposesNothing) {
     seat.meet();
     if (seat.rank() == 1) seat.messages().propose(Status::aborted, 1, "second");
     seat.meet();
-    for (const Letters& copy : seat.inbox(1).letters) EXPECT_EQ(copy.proposal.signal, 0U);
+    for (const ControlBlocks& copy : seat.inbox(1).blocks) EXPECT_EQ(copy.cause.signal, 0U);
     EXPECT_EQ(text_of(seat.messages().settle()), std::to_string(static_cast<int>(Status::timeout)) + " first");
   });
 }
@@ -173,33 +173,33 @@ TEST(AgreementMessages, WhoHasSaidThatItProposesNothingKeepsItsWord) {
     }
     seat.meet();
     EXPECT_FALSE(seat.messages().is_alarmed());
-    for (const Letters& copy : seat.inbox(1).letters) EXPECT_EQ(copy.proposal.signal, 0U);
+    for (const ControlBlocks& copy : seat.inbox(1).blocks) EXPECT_EQ(copy.cause.signal, 0U);
   });
 }
 
-RoundOffer offer_of(std::uint64_t digest, std::uint64_t staging) {
-  RoundOffer offer = {};
-  offer.digest = digest;
-  offer.staging = staging;
-  return offer;
+SurvivorProposal proposal_of(std::uint64_t digest, std::uint64_t staging) {
+  SurvivorProposal proposal = {};
+  proposal.digest = digest;
+  proposal.staging = staging;
+  return proposal;
 }
 
 TEST(AgreementMessages, ADecisionThatReachedOneReachesAll) {
   play({0, 1, 2}, 7, [](Seat& seat) {
     ASSERT_TRUE(seat.survivors().begin(kNobody));
-    seat.survivors().put_offer(offer_of(40 + static_cast<std::uint64_t>(seat.rank()), 4096));
+    seat.survivors().put_proposal(proposal_of(40 + static_cast<std::uint64_t>(seat.rank()), 4096));
     seat.meet();
     for (int member = 0; member < 3; ++member) {
-      const RoundOffer* const offer = seat.survivors().offer(member);
-      ASSERT_NE(offer, nullptr);
-      EXPECT_EQ(offer->digest, 40U + static_cast<std::uint64_t>(member));
-      EXPECT_EQ(offer->staging, 4096U);
+      const SurvivorProposal* const proposal = seat.survivors().proposal(member);
+      ASSERT_NE(proposal, nullptr);
+      EXPECT_EQ(proposal->digest, 40U + static_cast<std::uint64_t>(member));
+      EXPECT_EQ(proposal->staging, 4096U);
     }
     EXPECT_EQ(seat.survivors().decision(0), nullptr);
     seat.meet();
     // Rank 0 decides for 0 and 2, reaches rank 1 only, and ends.
     if (seat.rank() == 1) {
-      Letters::Decision& decision = seat.inbox(0).letters[2].rounds[0].decision;
+      ControlBlocks::Decision& decision = seat.inbox(0).blocks[2].rounds[0].decision;
       decision.members = members_of(5);
       decision.engines = 2;
       decision.signal = 1;
@@ -207,7 +207,7 @@ TEST(AgreementMessages, ADecisionThatReachedOneReachesAll) {
     }
     seat.meet();
     if (seat.rank() == 0) return;
-    const Letters::Decision* const decision = seat.survivors().decision(0);
+    const ControlBlocks::Decision* const decision = seat.survivors().decision(0);
     ASSERT_NE(decision, nullptr);
     EXPECT_EQ(decision->members.words[0], 5U);
     EXPECT_EQ(decision->engines, 2U);
@@ -221,10 +221,10 @@ TEST(AgreementMessages, WhatAnyMemberHasMissedIsInTheDecision) {
   play({0, 1, 2}, 9, [](Seat& seat) {
     SurvivorMessages& messages = seat.survivors();
     ASSERT_TRUE(messages.begin(kNobody));
-    EXPECT_EQ(messages.missed_from(seat.rank() == 0 ? 1 : 0), 0U) << "nothing is missed of who has made no offer";
+    EXPECT_EQ(messages.missed_from(seat.rank() == 0 ? 1 : 0), 0U) << "nothing is missed of who has made no proposal";
     EXPECT_FALSE(messages.missed_by(0));
     seat.meet();
-    messages.put_offer(offer_of(1, 64));
+    messages.put_proposal(proposal_of(1, 64));
     seat.meet();
     if (seat.rank() == 2) seat.inbox(0).probes[0][1] = 0;
     std::uint64_t missed = 0;
@@ -264,9 +264,9 @@ TEST(AgreementMessages, AReasonThatReachedOneReachesAll) {
     if (seat.rank() != 0) messages.decide(members_of(7));
     seat.meet();
     if (seat.rank() == 1) {
-      Letters::Ending& made = seat.inbox(0).letters[1].rounds[0].made;
+      ControlBlocks::Ending& made = seat.inbox(0).blocks[1].rounds[0].made;
       made.failure = failure_of(Status::no_resource, "out of memory");
-      made.signal = Letters::kIsThere;
+      made.signal = ControlBlocks::kIsThere;
       ASSERT_NE(messages.ending(), nullptr);
       messages.leave(messages.ending()->failure, static_cast<int>(messages.ending()->origin));
     }
@@ -290,7 +290,7 @@ TEST(AgreementMessages, OfTwoReasonsTheLowestMembersIsThatOfAll) {
     SurvivorMessages& messages = seat.survivors();
     ASSERT_TRUE(messages.begin(kNobody));
     seat.meet();
-    messages.put_offer(offer_of(1, 64));
+    messages.put_proposal(proposal_of(1, 64));
     if (seat.rank() == 1) messages.leave(failure_of(Status::timeout, "of 1"), 1);
     if (seat.rank() == 2) messages.leave(failure_of(Status::mismatch, "of 2"), 2);
     if (seat.rank() == 0) messages.leave(failure_of(Status::mismatch, "of 2"), 2);
@@ -309,16 +309,16 @@ TEST(AgreementMessages, ARoundThatHasEndedIsPassedOverAndThereAreFour) {
     }
     seat.meet();
     if (seat.rank() != 2) {
-      messages.put_offer(offer_of(1, 64));
+      messages.put_proposal(proposal_of(1, 64));
       messages.leave(failure_of(Status::timeout, "rank 2 has not come"), seat.rank());
     }
     seat.meet();
     ASSERT_TRUE(messages.begin(kNobody));
-    messages.put_offer(offer_of(2, 128));
+    messages.put_proposal(proposal_of(2, 128));
     seat.meet();
     for (int member = 0; member < 3; ++member) {
-      ASSERT_NE(messages.offer(member), nullptr);
-      EXPECT_EQ(messages.offer(member)->digest, 2U) << "all are in the second round";
+      ASSERT_NE(messages.proposal(member), nullptr);
+      EXPECT_EQ(messages.proposal(member)->digest, 2U) << "all are in the second round";
     }
     EXPECT_EQ(messages.ending(), nullptr);
     // What members that are left out say is no end of a round.
@@ -352,10 +352,10 @@ TEST(AgreementMessages, OneThatHasAllObjectsSaysSo) {
 }
 
 TEST(AgreementMessages, OffersOutsideTheArenaAreRefused) {
-  EXPECT_NO_THROW(check_offer(1, 4096, 4096, 8192));
+  EXPECT_NO_THROW(check_proposal(1, 4096, 4096, 8192));
   for (const std::uint64_t staging : {std::uint64_t{4160}, std::uint64_t{8192}, UINT64_MAX, UINT64_MAX - 4095}) {
     try {
-      check_offer(1, staging, 4096, 8192);
+      check_proposal(1, staging, 4096, 8192);
       ADD_FAILURE() << staging;
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), Status::transport);
@@ -364,7 +364,7 @@ TEST(AgreementMessages, OffersOutsideTheArenaAreRefused) {
                                                " of its arena, which has 8192 bytes, to the survivors' team");
     }
   }
-  EXPECT_THROW(check_offer(1, 0, 8193, 8192), Error);
+  EXPECT_THROW(check_proposal(1, 0, 8193, 8192), Error);
 }
 
 /// The first engine loses all: what is told once comes all the same.
@@ -376,15 +376,15 @@ TEST(AgreementMessages, LettersComeByMoreThanOneEngine) {
     EXPECT_TRUE(seat.messages().is_alarmed());
     EXPECT_EQ(text_of(seat.messages().settle()), std::to_string(static_cast<int>(Status::timeout)) + " a cable is cut");
     ASSERT_TRUE(seat.survivors().begin(kNobody));
-    seat.survivors().put_offer(offer_of(3, 64));
+    seat.survivors().put_proposal(proposal_of(3, 64));
     seat.meet();
-    ASSERT_NE(seat.survivors().offer(1 - seat.rank()), nullptr);
+    ASSERT_NE(seat.survivors().proposal(1 - seat.rank()), nullptr);
     EXPECT_EQ(seat.survivors().missed_from(1 - seat.rank()), 1U);
     for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
       seat.messages().tell(standing_of(seat.rank(), sequence));
       seat.meet();
     }
-    EXPECT_GE(seat.messages().view(1 - seat.rank()).standing.sequence, 2U);
+    EXPECT_GE(seat.messages().view(1 - seat.rank()).snapshot.sequence, 2U);
   });
 }
 

@@ -17,7 +17,7 @@ TEST(SurvivorDecisions, WhoReachesTwoDecidersGoesWithTheLower) {
     seat.meet();
     if (seat.rank() == 2) {
       EXPECT_EQ(messages.decision(0), nullptr) << "rank 0 may decide";
-      Letters::Decision& decision = seat.inbox(0).letters[2].rounds[0].decision;
+      ControlBlocks::Decision& decision = seat.inbox(0).blocks[2].rounds[0].decision;
       decision.members = members_of(5);
       decision.signal = 1;
       ASSERT_NE(messages.decision(0), nullptr);

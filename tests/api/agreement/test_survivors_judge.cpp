@@ -20,12 +20,12 @@ MemberSet set_of(const std::vector<int>& members) {
 class View final : public RoundView {
  public:
   explicit View(int rank) : rank_(rank) {
-    for (RoundOffer& one : offers) one = {};
+    for (SurvivorProposal& one : proposals) one = {};
   }
   int rank() const override { return rank_; }
   int ranks() const override { return 4; }
   bool has_come(int member) const override { return reached.has(member); }
-  RoundOffer offer(int member) const override { return offers[member]; }
+  SurvivorProposal proposal(int member) const override { return proposals[member]; }
   bool lives(int member) const override { return reached.has(member); }
   bool may_live(int member) const override { return !dead.has(member); }
   bool may_be_divided() const override { return true; }
@@ -33,7 +33,7 @@ class View final : public RoundView {
 
   MemberSet reached = set_of({0, 1, 2, 3});
   MemberSet dead = {};
-  RoundOffer offers[4];
+  SurvivorProposal proposals[4];
 
  private:
   int rank_;
@@ -84,31 +84,31 @@ TEST(SurvivorsJudge, WhoIsLeftAloneByCutsHasNoTeam) {
   view.dead = set_of({0, 2, 3});
   EXPECT_EQ(judge_ready(view, set_of({1})).verdict, Judgement::Verdict::chooses) << "nobody else lives";
   view.dead = {};
-  view.offers[1].allows_minority = 1;
+  view.proposals[1].allows_minority = 1;
   EXPECT_EQ(judge_ready(view, set_of({1})).verdict, Judgement::Verdict::chooses);
 }
 
 /// The ranks that are left out live, as this rank sees: no proof can come.
 TEST(SurvivorsJudge, TooFewAreToldSoAtOnce) {
   View view(2);
-  for (const int member : {2, 3}) view.offers[member].without = set_of({0, 1});
+  for (const int member : {2, 3}) view.proposals[member].without = set_of({0, 1});
   EXPECT_EQ(judge(view, come_to(view)).verdict, Judgement::Verdict::fails);
   view.reached = set_of({2, 3});  // a team of survivors has left the others out
   EXPECT_EQ(judge(view, come_to(view)).verdict, Judgement::Verdict::fails);
-  for (RoundOffer& one : view.offers) one.allows_minority = 1;
+  for (SurvivorProposal& one : view.proposals) one.allows_minority = 1;
   expect_chooses(view, {2, 3});
 }
 
 /// Calls are equal, but a member has lost another one in another team, which not all know.
 TEST(SurvivorsJudge, WhoIsLostForOneIsLostForAll) {
   View view(0);
-  view.offers[2].without = set_of({3});
+  view.proposals[2].without = set_of({3});
   expect_chooses(view, {0, 1, 2});
   view.reached = set_of({0, 1, 2});  // nobody waits for it either
   expect_chooses(view, {0, 1, 2});
 
   View lost(3);
-  lost.offers[2].without = set_of({3});
+  lost.proposals[2].without = set_of({3});
   const Judgement found = judge(lost, come_to(lost));
   EXPECT_EQ(found.verdict, Judgement::Verdict::waits);
   EXPECT_EQ(found.yields_to, 2);
@@ -116,8 +116,8 @@ TEST(SurvivorsJudge, WhoIsLostForOneIsLostForAll) {
 
 TEST(SurvivorsJudge, ListsOfOtherCallsLeaveNobodyOut) {
   View view(0);
-  view.offers[2].without = set_of({3});
-  view.offers[2].digest = 1;
+  view.proposals[2].without = set_of({3});
+  view.proposals[2].digest = 1;
   const Judgement found = judge(view, come_to(view));
   EXPECT_EQ(found.verdict, Judgement::Verdict::fails);
   EXPECT_EQ(found.failure.status, static_cast<std::int32_t>(Status::mismatch));

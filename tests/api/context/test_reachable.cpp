@@ -12,7 +12,7 @@ namespace {
 
 TEST(Reachable, AllocatedAndAdoptedMemoryIs) {
   constexpr std::size_t kPage = 4096;
-  Context context(Settings::load("ARENA=256M"), JoinOffer{});
+  Context context(Settings::load("ARENA=256M"), JoinExchange{});
   auto* const allocated = static_cast<std::byte*>(context.allocate(10 * kPage));
   void* const pages = mmap(nullptr, 10 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(pages, MAP_FAILED);

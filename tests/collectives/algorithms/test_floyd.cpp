@@ -170,7 +170,7 @@ bool is_quicker(const Topology& topology, std::size_t block_bytes) {
   request.collective = Collective::alltoall;
   request.topology = topology;
   const std::size_t bytes = block_bytes * static_cast<std::size_t>(topology.ranks());
-  return std::isfinite(floyd().offer({.plan = request, .bytes = bytes, .several_nodes = true}).seconds);
+  return std::isfinite(floyd().estimate({.plan = request, .bytes = bytes, .several_nodes = true}).seconds);
 }
 
 TEST(FloydModel, ShortBlocksGoTogetherAndLongOnesApart) {
@@ -200,7 +200,8 @@ TEST(FloydModel, DecidesBetweenNodesOnly) {
   EXPECT_EQ(chosen(8, false).algorithm->name, "direct");
   const Selected between = chosen(8, true);
   EXPECT_EQ(between.algorithm->name, "floyd");
-  EXPECT_NE(between.by_model.find("by the model of rounds: floyd of radix "), std::string::npos) << between.by_model;
+  EXPECT_NE(between.explanation.find("by the model of rounds: floyd of radix "), std::string::npos)
+      << between.explanation;
   EXPECT_EQ(chosen(1 << 20, true).algorithm->name, "direct");
   request.topology = Topology::torus({8, 8, 1}, {true, true, true}, 2);
   EXPECT_EQ(chosen(8, false).algorithm->name, "floyd");

@@ -109,19 +109,19 @@ TEST(Intervals, AChoiceHoldsForItsInterval) {
 /// model chooses.
 double loss_by_rounding(const PlanRequest& request, std::size_t bytes, bool several_nodes) {
   const Selected selected = select(TuneTable::built_in(), {}, request, bytes, several_nodes);
-  double best_s = Offer{}.seconds;
-  double chosen_s = Offer{}.seconds;
+  double best_s = CostEstimate{}.seconds;
+  double chosen_s = CostEstimate{}.seconds;
   for (const Algorithm& algorithm : catalogue()) {
-    if (algorithm.offer == nullptr) continue;
-    const Offer offer = algorithm.offer({request, bytes, several_nodes, {}, false});
-    best_s = std::min(best_s, offer.seconds);
-    if (&algorithm == selected.algorithm) chosen_s = offer.seconds;
+    if (algorithm.estimate == nullptr) continue;
+    const CostEstimate estimate = algorithm.estimate({request, bytes, several_nodes, {}, false});
+    best_s = std::min(best_s, estimate.seconds);
+    if (&algorithm == selected.algorithm) chosen_s = estimate.seconds;
   }
-  if (selected.algorithm->name == "floyd" && chosen_s < Offer{}.seconds) {
+  if (selected.algorithm->name == "floyd" && chosen_s < CostEstimate{}.seconds) {
     const auto ranks = static_cast<std::size_t>(request.topology.ranks());
     chosen_s = floyd_seconds(floyd_cost(request.topology, selected.request.tuning.radix), bytes / ranks);
   }
-  return chosen_s < Offer{}.seconds ? chosen_s / best_s : 1;
+  return chosen_s < CostEstimate{}.seconds ? chosen_s / best_s : 1;
 }
 
 /// Models see lengths rounded up (collectives/selection/modelled_bytes.hpp). The most, 1.028, is beside the shortest

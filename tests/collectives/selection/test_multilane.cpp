@@ -125,7 +125,7 @@ TEST(Multilane, TheModelChoosesLanes) {
   const Selected selected = select(table, {}, request, bytes);
   EXPECT_EQ(selected.algorithm->name, "multilane");
   EXPECT_EQ(selected.request.tuning.lanes[1], 8);
-  EXPECT_NE(selected.by_model.find("lanes 8, 7"), std::string::npos) << selected.by_model;
+  EXPECT_NE(selected.explanation.find("lanes 8, 7"), std::string::npos) << selected.explanation;
   // Rates of the way back serve where none else are known; a gather goes there.
   request.collective = Collective::gather;
   EXPECT_EQ(select(table, {}, request, bytes).request.tuning.lanes[1], 8);
@@ -149,15 +149,16 @@ TEST(Multilane, ServesLongVectors) {
     request.root = has_root(collective) ? 3 : 0;
     const Selected selected = select(TuneTable::built_in(), {}, request, 1'000'000);
     EXPECT_EQ(selected.algorithm->name, "multilane") << name(collective);
-    EXPECT_EQ(selected.request.tuning.lanes[0], 8) << selected.by_model;
-    EXPECT_TRUE(selected.by_model.starts_with("by the model of lanes between sites: lanes 8, ")) << selected.by_model;
+    EXPECT_EQ(selected.request.tuning.lanes[0], 8) << selected.explanation;
+    EXPECT_TRUE(selected.explanation.starts_with("by the model of lanes between sites: lanes 8, "))
+        << selected.explanation;
     EXPECT_NE(select(TuneTable::built_in(), {}, request, 64).algorithm->name, "multilane") << name(collective);
     // Where a hop inside a site takes time a chain through all ranks is long, and one lane is enough.
     PlanRequest brief = request;
     brief.topology = Topology::of_tree(sites_tree({8, 8}, "50MB/s 50MB/s", "100us"), "hosts");
     const Selected one = select(TuneTable::built_in(), {}, brief, 64);
-    EXPECT_EQ(one.algorithm->name == "multilane", has_root(collective)) << name(collective) << one.by_model;
-    EXPECT_EQ(one.request.tuning.lanes[1], has_root(collective) ? 1 : 0) << one.by_model;
+    EXPECT_EQ(one.algorithm->name == "multilane", has_root(collective)) << name(collective) << one.explanation;
+    EXPECT_EQ(one.request.tuning.lanes[1], has_root(collective) ? 1 : 0) << one.explanation;
     // No long link, no lanes.
     PlanRequest near = request;
     near.topology = Topology::of_tree(star_of(16), "star");
@@ -175,7 +176,7 @@ TEST(Multilane, ServesLongVectors) {
   EXPECT_EQ(large.request.tuning.segment_bytes, 4096u);
   request.topology = Topology::of_tree(sites_tree({8, 8}), "small");
   const Selected forced = select(TuneTable::built_in(), {.algorithm = "multilane"}, request, 64);
-  EXPECT_EQ(forced.request.tuning.lanes[1], 1) << "a short vector needs one lane: " << forced.by_model;
+  EXPECT_EQ(forced.request.tuning.lanes[1], 1) << "a short vector needs one lane: " << forced.explanation;
 }
 
 /// More segments are under way in a round trip than an int counts.
@@ -183,28 +184,30 @@ TEST(Sites, AChainOverAnEndlessLinkHasAllSlots) {
   const std::string ways = "1000000GB/s 1000000GB/s 1000s 1000s full";
   const TreeTopology tree = TreeTopology::parse("node a comm\nnode b comm\nlink a b " + ways + "\n", "far");
   const PlanRequest request = request_on(tree, Collective::broadcast, 0);
-  EXPECT_EQ(find_algorithm("chain")->offer({.plan = request, .bytes = 1'000'000}).tuning.slots, 256);
+  EXPECT_EQ(find_algorithm("chain")->estimate({.plan = request, .bytes = 1'000'000}).tuning.slots, 256);
 }
 
 /// The schedule of least time sends to all ranks beyond the link from this side, which takes a round trip for each.
 TEST(Sites, TokensOverLongLinksAreCounted) {
   PlanRequest request = request_on(sites_tree({4, 4}), Collective::broadcast, 0);
-  const auto offer_of = [&](const char* name) { return find_algorithm(name)->offer({.plan = request, .bytes = 128}); };
-  const Offer far = offer_of("scheduled");
-  const Offer chain = offer_of("chain");
+  const auto estimate_of = [&](const char* name) {
+    return find_algorithm(name)->estimate({.plan = request, .bytes = 128});
+  };
+  const CostEstimate far = estimate_of("scheduled");
+  const CostEstimate chain = estimate_of("chain");
   EXPECT_LT(chain.seconds, far.seconds);
   const auto schedule = kept_schedule(request.topology, 0, 128, false);
   EXPECT_LT(schedule->time_s, chain.seconds) << "without tokens the schedule would be the quicker one";
   EXPECT_NE(far.why.find(", with tokens "), std::string::npos) << far.why;
   // Inside a site they are not.
   request.topology = Topology::of_tree(star_of(8), "star");
-  const Offer near = offer_of("scheduled");
-  EXPECT_LT(near.seconds, offer_of("chain").seconds);
+  const CostEstimate near = estimate_of("scheduled");
+  EXPECT_LT(near.seconds, estimate_of("chain").seconds);
   EXPECT_NEAR(near.seconds, kept_schedule(request.topology, 0, 128, false)->time_s, 1e-9);
   EXPECT_EQ(near.why.find("tokens"), std::string::npos) << near.why;
   const Selected selected = select(TuneTable::built_in(), {}, request, 128);
   EXPECT_EQ(selected.algorithm->name, "scheduled");
-  EXPECT_NE(selected.by_model.find(" (proven least); chain 0."), std::string::npos) << selected.by_model;
+  EXPECT_NE(selected.explanation.find(" (proven least); chain 0."), std::string::npos) << selected.explanation;
 }
 
 /// A single stream that fills the link needs no lanes, but slots for what a round trip holds.
@@ -232,7 +235,7 @@ TEST(Multilane, IsForLongBlocks) {
   EXPECT_EQ(unequal.algorithm->name, "multilane");
   EXPECT_EQ(unequal.request.tuning.lanes[1],
             select(TuneTable::built_in(), {}, request, 8 << 20).request.tuning.lanes[1]);
-  EXPECT_NE(unequal.by_model.find(" ms as if all blocks had 1 MiB"), std::string::npos) << unequal.by_model;
+  EXPECT_NE(unequal.explanation.find(" ms as if all blocks had 1 MiB"), std::string::npos) << unequal.explanation;
   const TuneTable table = TuneTable::parse(
       R"({"version": 1, "rows": [{"collective": "scatter", "topology": "tree", "ranks": [1, 64], "bytes_max": null,
           "algorithm": "multilane", "segment": 4096, "slots": 8, "window": 4, "lanes": 3}]})",
@@ -240,8 +243,9 @@ TEST(Multilane, IsForLongBlocks) {
   const Selected selected = select(table, {}, request, 8 * 1000);
   EXPECT_EQ(selected.algorithm->name, "multilane");
   EXPECT_EQ(selected.request.tuning.lanes[1], 3);
-  EXPECT_TRUE(selected.by_model.starts_with("by the row, with the time of the model of lanes between sites: lanes 3, "))
-      << selected.by_model;
+  EXPECT_TRUE(
+      selected.explanation.starts_with("by the row, with the time of the model of lanes between sites: lanes 3, "))
+      << selected.explanation;
 }
 
 /// A round between sites takes a long link's latency, four of them as much as 16 ranks need for everything at once.
@@ -260,7 +264,7 @@ TEST(Multilane, AlltoallHasNoMoreStreamsThanFillTheLink) {
   const auto in_flight = [&](std::size_t block) {
     EXPECT_EQ(select(TuneTable::built_in(), {}, request, 16 * block, true).algorithm->name, "direct");
     const Selected selected = select(TuneTable::built_in(), {.algorithm = "multilane"}, request, 16 * block, true);
-    EXPECT_TRUE(selected.by_model.starts_with("by the model of lanes between sites: ")) << selected.by_model;
+    EXPECT_TRUE(selected.explanation.starts_with("by the model of lanes between sites: ")) << selected.explanation;
     EXPECT_EQ(selected.algorithm->plan(selected.request, 3).exchange.in_flight, selected.request.tuning.window);
     return selected.request.tuning.window;
   };

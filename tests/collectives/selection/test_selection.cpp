@@ -80,7 +80,7 @@ TEST(Selection, TheBuiltInTableHasRowsForTori) {
       for (const std::size_t bytes : {std::size_t{8}, std::size_t{40'000}, std::size_t{1} << 24}) {
         request.topology = topology;
         const Selected selected = select(table, {}, request, bytes);
-        if (selected.by_model.empty()) {
+        if (selected.explanation.empty()) {
           ASSERT_TRUE(selected.row.has_value()) << name(request.collective) << " " << topology.text();
           EXPECT_EQ(table.rows()[*selected.row].topology, Topology::Kind::torus) << name(request.collective);
         } else {
@@ -129,7 +129,7 @@ TEST(Selection, RowsForSwitchesServeRanksOnSeveralNodes) {
       for (const std::size_t bytes : {std::size_t{8}, std::size_t{40'000}, std::size_t{1} << 24}) {
         const PlanRequest request = request_of(static_cast<Collective>(collective), ranks);
         const Selected between = select(table, {}, request, bytes, true);
-        if (between.by_model.empty()) {
+        if (between.explanation.empty()) {
           ASSERT_TRUE(between.row.has_value()) << name(request.collective) << " " << ranks;
           EXPECT_TRUE(table.rows()[*between.row].is_switch) << name(request.collective) << " " << ranks;
         }

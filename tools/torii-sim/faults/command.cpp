@@ -18,9 +18,9 @@
 #include "runtime/base/output.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/exit_codes.hpp"
-#include "tools/torii-sim/faults/campaign.hpp"
+#include "tools/torii-sim/faults/case.hpp"
 #include "tools/torii-sim/faults/picture.hpp"
-#include "tools/torii-sim/faults/trial.hpp"
+#include "tools/torii-sim/faults/run.hpp"
 
 namespace torii::tools {
 namespace {
@@ -37,8 +37,8 @@ struct Flags {
   std::size_t failures = 10;
 };
 
-Campaign read_campaign(const Flags& flags) {
-  Campaign campaign;
+Run read_run(const Flags& flags) {
+  Run run;
   std::string_view text = flags.seeds;
   const auto first = take_number<std::uint64_t>(text);
   const bool is_range = text.starts_with("..");
@@ -47,12 +47,12 @@ Campaign read_campaign(const Flags& flags) {
   if (!first || !last || !text.empty() || *last < *first) {
     throw Error(Status::invalid_argument, "--seeds is '" + flags.seeds + "'; it must be like 1..1000, or one number");
   }
-  campaign.first = *first;
-  campaign.last = *last;
-  campaign.processes =
+  run.first = *first;
+  run.last = *last;
+  run.processes =
       flags.processes > 0 ? flags.processes : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  campaign.failures_most = flags.failures;
-  return campaign;
+  run.failures_most = flags.failures;
+  return run;
 }
 
 std::string counts_text(const std::map<std::string, std::uint64_t>& counts) {
@@ -76,15 +76,15 @@ void print(const Tally& tally, double seconds) {
   fmt::print("failures       {}\n", tally.failures.size());
 }
 
-int run_campaign(const Flags& flags) {
-  const Campaign campaign = read_campaign(flags);
+int run_all(const Flags& flags) {
+  const Run all = read_run(flags);
   const auto begun = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count(); };
   const bool is_watched = isatty(fileno(stderr)) != 0;
-  const Tally tally = faults::run(campaign, [&](const Tally& so_far) {
+  const Tally tally = faults::run(all, [&](const Tally& so_far) {
     if (!is_watched) return;
     fmt::print(stderr, "\r{} of {} histories, {} failures, {:.0f} s ", so_far.counts.histories,
-               campaign.last - campaign.first + 1, so_far.failures.size(), seconds());
+               all.last - all.first + 1, so_far.failures.size(), seconds());
   });
   if (is_watched) fmt::print(stderr, "\n");
   print(tally, seconds());
@@ -113,9 +113,9 @@ int replay(const Flags& flags) {
       fmt::print("{:>14.3f} us  rank {}  {}\n", static_cast<double>(now) * 1e-3, fiber, what);
     };
   }
-  Chronicle chronicle;
-  const Verdict verdict = faults::run(history, note, svg ? &chronicle : nullptr);
-  if (svg) svg.write(draw(history, chronicle));
+  EventLog log;
+  const Verdict verdict = faults::run(history, note, svg ? &log : nullptr);
+  if (svg) svg.write(draw(history, log));
   for (const std::string& line : verdict.failures) fmt::print("FAILED: {}\n", line);
   const Counts& counts = verdict.counts;
   fmt::print("{} calls ok, {} failed, {} points, {} turns, {} messages, {:.3f} ms, digest {:016x}\n", counts.calls,
@@ -138,7 +138,7 @@ std::function<int()> add_faults(const CommandLine& command) {
   command.add_option("--processes", flags->processes, "run so many histories at once (default: one for each CPU)")
       .range(1, 256);
   command.add_option("--failures", flags->failures, "end after so many failures (default: 10)").range(1, 1'000'000);
-  return [flags] { return flags->replay ? replay(*flags) : run_campaign(*flags); };
+  return [flags] { return flags->replay ? replay(*flags) : run_all(*flags); };
 }
 
 }  // namespace torii::tools

@@ -176,7 +176,7 @@ Job draw_job(Draw& draw) {
   job.oversubscribed = !draw.one_in(8);
   job.timeout_s = draw.one_in(2) ? 0.5 : 2;
 
-  fibers::WireManner& wires = job.wires;
+  fibers::WireModel& wires = job.wires;
   wires.engines = 1 + draw.below(4);
   wires.late_most = draw.one_of(std::array<Time, 3>{2 * kMicrosecond, 20 * kMicrosecond, 500 * kMicrosecond});
   wires.keeps_order = draw.one_in(2);

@@ -93,7 +93,7 @@ struct Job {
   int ranks = 2;
   std::vector<int> nodes;  ///< by rank
   bool oversubscribed = true;
-  fibers::WireManner wires;
+  fibers::WireModel wires;
   double timeout_s = 1;
   std::string settings;   ///< "NAME=value" lines, without those above
   std::string topology;   ///< of the team of all ranks; empty: as the context has it

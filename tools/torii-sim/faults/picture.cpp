@@ -91,16 +91,16 @@ std::string colour_of(const std::string& status) {
 }
 
 /// When the rank died, or the picture ends.
-Time end_of(const Chronicle& chronicle, int rank, Time end) {
+Time end_of(const EventLog& log, int rank, Time end) {
   const auto death =
-      std::ranges::find_if(chronicle.marks, [&](const Mark& mark) { return mark.rank == rank && mark.what == "dies"; });
-  return death == chronicle.marks.end() ? end : death->time;
+      std::ranges::find_if(log.marks, [&](const Mark& mark) { return mark.rank == rank && mark.what == "dies"; });
+  return death == log.marks.end() ? end : death->time;
 }
 
-void draw_acts(Svg& svg, const Axis& axis, const Chronicle& chronicle, Time end) {
-  for (const Act& act : chronicle.acts) {
+void draw_acts(Svg& svg, const Axis& axis, const EventLog& log, Time end) {
+  for (const Act& act : log.acts) {
     const double left = axis.x(act.begun);
-    const Time ended = act.ended < 0 ? end_of(chronicle, act.rank, end) : act.ended;
+    const Time ended = act.ended < 0 ? end_of(log, act.rank, end) : act.ended;
     const double width = std::max(axis.x(ended) - left, 1.0);
     const std::string title = act.name + ": " + (act.ended < 0 ? "did not end" : act.status) + ", from " +
                               time_text(act.begun) + (act.ended < 0 ? "" : " to " + time_text(act.ended));
@@ -112,10 +112,10 @@ void draw_acts(Svg& svg, const Axis& axis, const Chronicle& chronicle, Time end)
 }
 
 /// Arrows whose ends are close to each other are one, the thicker the more of them there are.
-void draw_arrows(Svg& svg, const Axis& axis, const Chronicle& chronicle) {
+void draw_arrows(Svg& svg, const Axis& axis, const EventLog& log) {
   constexpr double kTogether = 14;
   std::map<std::tuple<int, int, int, int>, int> groups;
-  for (const Arrow& arrow : chronicle.arrows) {
+  for (const Arrow& arrow : log.arrows) {
     ++groups[{arrow.from, arrow.to, static_cast<int>(axis.x(arrow.sent) / kTogether),
               static_cast<int>(axis.x(arrow.arrived) / kTogether)}];
   }
@@ -130,8 +130,8 @@ void draw_arrows(Svg& svg, const Axis& axis, const Chronicle& chronicle) {
   }
 }
 
-void draw_marks(Svg& svg, const Axis& axis, const Chronicle& chronicle) {
-  for (const Mark& mark : chronicle.marks) {
+void draw_marks(Svg& svg, const Axis& axis, const EventLog& log) {
+  for (const Mark& mark : log.marks) {
     const auto* const kind =
         std::ranges::find_if(kMarks, [&](const Colour& one) { return mark.what.starts_with(one.what); });
     const std::string colour = kind != std::end(kMarks) ? kind->colour : "#000000";
@@ -157,10 +157,10 @@ void draw_legend(Svg& svg, double y) {
 
 }  // namespace
 
-std::string draw(const History& history, const Chronicle& chronicle) {
+std::string draw(const History& history, const EventLog& log) {
   std::set<Time> moments = {0};
-  for (const Act& act : chronicle.acts) moments.insert({act.begun, std::max(act.begun, act.ended)});
-  for (const Mark& mark : chronicle.marks) moments.insert(mark.time);
+  for (const Act& act : log.acts) moments.insert({act.begun, std::max(act.begun, act.ended)});
+  for (const Mark& mark : log.marks) moments.insert(mark.time);
   const Axis axis(moments);
   const double height = kTop + kLane * history.ranks() + 40;
   Svg svg(kLeft + kWidth + 60, height, kFont);
@@ -173,15 +173,15 @@ std::string draw(const History& history, const Chronicle& chronicle) {
     svg.text(axis.x(time) + 2, kTop - 12, time_text(time), "fill=#777");
   }
   for (int rank = 0; rank < history.ranks(); ++rank) {
-    const Time end = end_of(chronicle, rank, *moments.rbegin());
+    const Time end = end_of(log, rank, *moments.rbegin());
     svg.line({kLeft, lane_y(rank)}, {axis.x(end), lane_y(rank)}, "stroke=#aaa");
     svg.text(10, lane_y(rank) - 3, "rank " + std::to_string(rank));
     svg.text(10, lane_y(rank) + 10, "node " + std::to_string(history.job.nodes[static_cast<std::size_t>(rank)]),
              "fill=#777");
   }
-  draw_arrows(svg, axis, chronicle);
-  draw_acts(svg, axis, chronicle, *moments.rbegin());
-  draw_marks(svg, axis, chronicle);
+  draw_arrows(svg, axis, log);
+  draw_acts(svg, axis, log, *moments.rbegin());
+  draw_marks(svg, axis, log);
   draw_legend(svg, height - 14);
   return svg.str();
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/torii-sim/faults/player.hpp"
+#include "tools/torii-sim/faults/driver.hpp"
 
 namespace torii::faults {
 namespace {
@@ -22,27 +22,27 @@ std::vector<int> absent_from(const torii_team* team) {
 }  // namespace
 
 /// Until a team of survivors works: each further death costs one more.
-void Player::go_on_with_survivors(std::size_t team) {
+void Driver::go_on_with_survivors(std::size_t team) {
   std::vector<torii_team*> made;
   for (std::size_t attempt = 0; attempt <= history_.faults.size(); ++attempt) {
     if (!try_survivors(made.empty() ? teams_[team] : made.back(), team, made)) break;
     // Nobody may write any more to the vectors of calls that have failed, but those that were left out.
     for (Call& call : calls_) {
       const bool is_of_team = call.team == team && call.has_ended && !call.vectors.is_sealed();
-      if (is_of_team && !stage_.has_left_out) call.vectors.seal();
+      if (is_of_team && !job_.has_left_out) call.vectors.seal();
     }
     const std::int64_t one = 1;
     std::int64_t sum = 0;
     torii_team* const next = made.back();
     const torii_status called = timed(Phase::calling_survivors, "call survivors",
                                       [&] { return torii_allreduce(next, &one, &sum, 1, TORII_I64, TORII_SUM); });
-    if (called == TORII_OK && sum != torii_team_ranks(next)) stage_.fail(rank_, "wrong sum over the survivors");
+    if (called == TORII_OK && sum != torii_team_ranks(next)) job_.fail(rank_, "wrong sum over the survivors");
     if (called == TORII_OK) {
-      ++stage_.left[team];
+      ++job_.left[team];
       break;
     }
-    if (!history_.may_fail(team, rank_) && !stage_.has_left_out) {
-      stage_.fail(rank_, "survivors failed without a fault: " + std::string(torii_last_error()));
+    if (!history_.may_fail(team, rank_) && !job_.has_left_out) {
+      job_.fail(rank_, "survivors failed without a fault: " + std::string(torii_last_error()));
     }
   }
   while (!made.empty()) {
@@ -52,23 +52,23 @@ void Player::go_on_with_survivors(std::size_t team) {
 }
 
 /// Notes who the members are: all of them must have that team.
-void Player::note_made(std::size_t team, std::size_t depth, const torii_team* made, int parent_ranks) {
-  ++stage_.survivors;
+void Driver::note_made(std::size_t team, std::size_t depth, const torii_team* made, int parent_ranks) {
+  ++job_.survivors;
   std::vector<int> ranks;
   for (int member = 0; member < torii_team_ranks(made); ++member) {
     ranks.push_back(torii_team_context_rank(made, member));
   }
-  stage_.survivor_teams.push_back({team, depth, rank_, ranks});
+  job_.survivor_teams.push_back({team, depth, rank_, ranks});
   for (int rank = 0; rank < history_.ranks(); ++rank) {
     const bool is_in = std::ranges::find(ranks, rank) != ranks.end();
-    if (!is_in && !stage_.fibers.is_gone(rank)) {
-      stage_.has_left_out = stage_.has_left_out || torii_team_ranks(made) < parent_ranks;
+    if (!is_in && !job_.fibers.is_gone(rank)) {
+      job_.has_left_out = job_.has_left_out || torii_team_ranks(made) < parent_ranks;
     }
   }
 }
 
 /// One call. The first ones on a team may make no sense, or leave out a rank for which the others wait.
-torii_status Player::ask_for_survivors(torii_team* failed, int attempt, std::vector<int>& without, torii_team*& next) {
+torii_status Driver::ask_for_survivors(torii_team* failed, int attempt, std::vector<int>& without, torii_team*& next) {
   const Asking& asking = history_.asking;
   torii_team_options options = {};
   options.size = sizeof(options);
@@ -83,10 +83,10 @@ torii_status Player::ask_for_survivors(torii_team* failed, int attempt, std::vec
                [&] { return torii_team_survivors(failed, &options, refuses ? nullptr : &next); });
 }
 
-bool Player::try_survivors(torii_team* failed, std::size_t team, std::vector<torii_team*>& made) {
+bool Driver::try_survivors(torii_team* failed, std::size_t team, std::vector<torii_team*>& made) {
   // A member whose last call succeeded knows of no failure, and does not come. Who waits for it is waited for in other
   // teams meanwhile.
-  const auto note_leavers = [&] { stage_.waits_in_vain = stage_.waits_in_vain || stage_.left[team] != 0; };
+  const auto note_leavers = [&] { job_.waits_in_vain = job_.waits_in_vain || job_.left[team] != 0; };
   const bool has_bad_calls = history_.asking.refuses >= 0 || history_.asking.differs >= 0;
   std::vector<int> without;
   torii_status status = TORII_OK;
@@ -100,19 +100,19 @@ bool Player::try_survivors(torii_team* failed, std::size_t team, std::vector<tor
       return true;
     }
     note_leavers();
-    if (next != nullptr) stage_.fail(rank_, "a team although there is none");
+    if (next != nullptr) job_.fail(rank_, "a team although there is none");
     const bool was_bad = has_bad_calls && (status == TORII_INVALID_ARGUMENT || status == TORII_MISMATCH);
     const bool was_late = history_.asking.repeats && status == TORII_TIMEOUT;
     if (!was_bad && !was_late) break;
     if (was_late) without = absent_from(failed);
   }
-  const bool lacks_memory = status == TORII_NO_RESOURCE && stage_.has_refused_memory();
+  const bool lacks_memory = status == TORII_NO_RESOURCE && job_.has_refused_memory();
   // A call that was refused once and never again by some rank, or that waits for one that has given up.
-  const bool is_expected = lacks_memory || history_.may_time_out() || stage_.waits_in_vain || stage_.has_left_out ||
+  const bool is_expected = lacks_memory || history_.may_time_out() || job_.waits_in_vain || job_.has_left_out ||
                            (has_bad_calls && history_.has({FaultKind::dies, FaultKind::lacks_memory}));
   if (!is_expected) {
-    stage_.fail(rank_, "no team of survivors: " + std::string(torii_status_name(status)) + ": " + torii_last_error() +
-                           where(history_.steps.size(), team));
+    job_.fail(rank_, "no team of survivors: " + std::string(torii_status_name(status)) + ": " + torii_last_error() +
+                         where(history_.steps.size(), team));
   }
   return false;
 }

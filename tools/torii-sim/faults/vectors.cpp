@@ -90,7 +90,7 @@ RankMemory::~RankMemory() {
 }
 
 void RankMemory::expect(torii_status status) const {
-  if (status != TORII_OK) stage_.fail(rank_, torii_last_error());
+  if (status != TORII_OK) job_.fail(rank_, torii_last_error());
 }
 
 Vector RankMemory::take(std::size_t bytes, Memory where) {
@@ -102,9 +102,9 @@ Vector RankMemory::take(std::size_t bytes, Memory where) {
 /// nullptr: the memory is to be private, or the rank was refused what it asked for.
 std::byte* RankMemory::take_pages(std::size_t bytes, Memory where) {
   if (where == Memory::malloced) return nullptr;
-  const std::uint64_t refusals = stage_.fibers.refusals(rank_);
+  const std::uint64_t refusals = job_.fibers.refusals(rank_);
   const auto check = [&](torii_status status) {
-    const bool was_refused = stage_.fibers.refusals(rank_) != refusals;
+    const bool was_refused = job_.fibers.refusals(rank_) != refusals;
     if (!was_refused || status != TORII_NO_RESOURCE) expect(status);
     return status == TORII_OK;
   };

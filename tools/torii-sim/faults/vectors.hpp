@@ -15,7 +15,7 @@
 
 #include "tools/torii-sim/faults/calls.hpp"
 #include "tools/torii-sim/faults/history.hpp"
-#include "tools/torii-sim/faults/stage.hpp"
+#include "tools/torii-sim/faults/simulated_job.hpp"
 
 namespace torii::faults {
 
@@ -67,7 +67,7 @@ class CallVectors {
 /// Memory of one rank, of all kinds. It stays until the end of the history: a call that failed may still be read from.
 class RankMemory {
  public:
-  RankMemory(Stage& stage, torii_context* context, int rank) : stage_(stage), context_(context), rank_(rank) {}
+  RankMemory(SimulatedJob& job, torii_context* context, int rank) : job_(job), context_(context), rank_(rank) {}
   /// Every team must be gone by then.
   ~RankMemory();
   RankMemory(const RankMemory&) = delete;
@@ -82,7 +82,7 @@ class RankMemory {
   std::byte* take_pages(std::size_t bytes, Memory where);
   void expect(torii_status status) const;
 
-  Stage& stage_;
+  SimulatedJob& job_;
   torii_context* context_;
   int rank_;
   std::deque<std::vector<std::byte>> private_memory_;

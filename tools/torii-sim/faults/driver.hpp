@@ -11,16 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "tools/torii-sim/faults/stage.hpp"
+#include "tools/torii-sim/faults/simulated_job.hpp"
 #include "tools/torii-sim/faults/vectors.hpp"
 
 namespace torii::faults {
 
-class Player {
+class Driver {
  public:
-  Player(Stage& stage, torii_context* context, int rank);
-  Player(const Player&) = delete;
-  Player& operator=(const Player&) = delete;
+  Driver(SimulatedJob& job, torii_context* context, int rank);
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
   void play();
 
  private:
@@ -63,7 +63,7 @@ class Player {
   /// several waits. `name` is what a reader of the history calls it.
   torii_status timed(Phase phase, const std::string& name, const std::function<torii_status()>& body);
 
-  Stage& stage_;
+  SimulatedJob& job_;
   const History& history_;
   torii_context* context_;
   int rank_;

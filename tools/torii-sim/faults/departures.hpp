@@ -12,9 +12,9 @@
 
 namespace torii::faults {
 
-class Absences {
+class Departures {
  public:
-  Absences(std::size_t teams, int ranks)
+  Departures(std::size_t teams, int ranks)
       : ranks_(static_cast<std::size_t>(ranks)), members_(teams * static_cast<std::size_t>(ranks)) {}
 
   void come(std::size_t team, int rank, fibers::Time now) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of a history, and what may come of them.
-#include "tools/torii-sim/faults/player.hpp"
+#include "tools/torii-sim/faults/driver.hpp"
 
 #include <algorithm>
 
@@ -11,53 +11,53 @@ std::string cause_of(torii_status status) { return std::string(torii_status_name
 
 }  // namespace
 
-Player::Player(Stage& stage, torii_context* context, int rank)
-    : stage_(stage),
-      history_(stage.history),
+Driver::Driver(SimulatedJob& job, torii_context* context, int rank)
+    : job_(job),
+      history_(job.history),
       context_(context),
       rank_(rank),
-      memory_(stage, context, rank),
+      memory_(job, context, rank),
       teams_(history_.teams, nullptr) {}
 
-std::string Player::where(std::size_t step, std::size_t team) const {
+std::string Driver::where(std::size_t step, std::size_t team) const {
   return " (step " + std::to_string(step) + ", team " + std::to_string(team) + ")";
 }
 
-torii_status Player::timed(Phase phase, const std::string& name, const std::function<torii_status()>& body) {
+torii_status Driver::timed(Phase phase, const std::string& name, const std::function<torii_status()>& body) {
   constexpr int kWaitsMost = 4;
-  stage_.enter(rank_, phase);
-  const fibers::Time begun = stage_.fibers.now();
+  job_.enter(rank_, phase);
+  const fibers::Time begun = job_.fibers.now();
   fibers::Time stopped = 0;
   for (const Fault& fault : history_.faults) {
     if (fault.kind == FaultKind::stops) stopped += fault.time;
   }
   std::size_t act = 0;
-  if (stage_.chronicle != nullptr) {
-    act = stage_.chronicle->acts.size();
-    stage_.chronicle->acts.push_back({rank_, name, begun});
+  if (job_.log != nullptr) {
+    act = job_.log->acts.size();
+    job_.log->acts.push_back({rank_, name, begun});
   }
   const torii_status status = body();
-  if (status != TORII_OK) stage_.fibers.note(rank_, cause_of(status));
-  if (stage_.chronicle != nullptr) {
-    stage_.chronicle->acts[act].ended = stage_.fibers.now();
-    stage_.chronicle->acts[act].status = torii_status_name(status);
+  if (status != TORII_OK) job_.fibers.note(rank_, cause_of(status));
+  if (job_.log != nullptr) {
+    job_.log->acts[act].ended = job_.fibers.now();
+    job_.log->acts[act].status = torii_status_name(status);
   }
-  stage_.enter(rank_, Phase::computing);
-  const fibers::Time took = stage_.fibers.now() - begun;
+  job_.enter(rank_, Phase::computing);
+  const fibers::Time took = job_.fibers.now() - begun;
   if (took > kWaitsMost * history_.deadline() + 4 * fibers::kSecond + stopped) {
-    stage_.fail(rank_, std::string(text_of(phase)) + " took " + std::to_string(took / fibers::kMillisecond) + " ms");
+    job_.fail(rank_, std::string(text_of(phase)) + " took " + std::to_string(took / fibers::kMillisecond) + " ms");
   }
   return status;
 }
 
 /// Tries once more when the reason of a refusal has gone, as programs do.
-bool Player::make_world() {
+bool Driver::make_world() {
   const std::optional<bool> first = try_world(true);
   return first ? *first : try_world(false).value_or(false);
 }
 
 /// Nothing: the reason was one that may have gone.
-std::optional<bool> Player::try_world(bool is_first) {
+std::optional<bool> Driver::try_world(bool is_first) {
   constexpr std::size_t kOddSegmentBytes = 12288;
   const Job& job = history_.job;
   const bool is_odd = job.odd_rank >= 0 && !job.is_odd_for_good && is_first;
@@ -71,27 +71,27 @@ std::optional<bool> Player::try_world(bool is_first) {
   const torii_status status =
       timed(Phase::making_team, "make team", [&] { return torii_team_create(context_, &options, &teams_[0]); });
   if (status == TORII_OK) {
-    if (is_odd || (job.odd_rank >= 0 && job.is_odd_for_good)) stage_.fail(rank_, "made a team of unlike settings");
+    if (is_odd || (job.odd_rank >= 0 && job.is_odd_for_good)) job_.fail(rank_, "made a team of unlike settings");
     return true;
   }
   const bool is_expected = (status == TORII_MISMATCH && job.odd_rank >= 0 && (is_first || job.is_odd_for_good)) ||
-                           (status == TORII_NO_RESOURCE && stage_.has_refused_memory());
+                           (status == TORII_NO_RESOURCE && job_.has_refused_memory());
   // A rank that misses another one tells nobody, so each may name another one.
   if (!is_expected && !history_.may_fail(0, rank_)) {
-    stage_.fail(rank_, "cannot make the team of all ranks without a fault: " + cause_of(status));
+    job_.fail(rank_, "cannot make the team of all ranks without a fault: " + cause_of(status));
   }
   if (is_expected) return {};
   return false;
 }
 
-void Player::play() {
+void Driver::play() {
   if (!make_world()) return;
-  stage_.absences.leave(0, rank_, stage_.fibers.now());
+  job_.departures.leave(0, rank_, job_.fibers.now());
   for (std::size_t index = 0; index < history_.steps.size(); ++index) {
     const Step& step = history_.steps[index];
     if (step.is_left_out) continue;
     const int pause_us = step.pauses_us[static_cast<std::size_t>(rank_)];
-    if (pause_us != 0) stage_.fibers.sleep(pause_us * fibers::kMicrosecond);
+    if (pause_us != 0) job_.fibers.sleep(pause_us * fibers::kMicrosecond);
     wait_until(index);
     if (step.splits) {
       split(index);
@@ -106,24 +106,24 @@ void Player::play() {
   check_sealed();
 }
 
-void Player::check_sealed() {
+void Driver::check_sealed() {
   for (const Call& call : calls_) {
     if (call.vectors.has_changed()) {
-      stage_.fail(rank_, "memory was written after its call had ended" + where(call.step, call.team));
+      job_.fail(rank_, "memory was written after its call had ended" + where(call.step, call.team));
     }
   }
 }
 
-void Player::split(std::size_t index) {
-  const Visit visit(stage_, 0, rank_);
+void Driver::split(std::size_t index) {
+  const Visit visit(job_, 0, rank_);
   const Step& step = history_.steps[index];
   const int color = static_cast<int>(step.colors >> rank_ & 1);
   const torii_status status = timed(Phase::splitting, "split", [&] {
     return torii_team_split(teams_[0], color, rank_, nullptr, &teams_[step.part]);
   });
-  stage_.absences.leave(step.part, rank_, stage_.fibers.now());
-  stage_.state(rank_).parts[step.part] = status == TORII_OK ? Part::made : Part::not_made;
-  if (status == TORII_NO_RESOURCE && stage_.has_refused_memory()) {
+  job_.departures.leave(step.part, rank_, job_.fibers.now());
+  job_.state(rank_).parts[step.part] = status == TORII_OK ? Part::made : Part::not_made;
+  if (status == TORII_NO_RESOURCE && job_.has_refused_memory()) {
     // The team goes on without parts, and all say why. One that has failed agrees on nothing any more.
     // The cause is read first: other ranks run while this one asks.
     const std::string cause = cause_of(status);
@@ -133,11 +133,11 @@ void Player::split(std::size_t index) {
   }
   const bool aborts = step.deviations[static_cast<std::size_t>(rank_)] == Deviation::aborts;
   if (aborts && torii_team_abort(teams_[0], "a history says so") != TORII_OK) {
-    stage_.fail(rank_, std::string("abort: ") + torii_last_error());
+    job_.fail(rank_, std::string("abort: ") + torii_last_error());
   }
 }
 
-Player::Call& Player::make(std::size_t index, const CallSpec& spec, Memory where) {
+Driver::Call& Driver::make(std::size_t index, const CallSpec& spec, Memory where) {
   const Step& step = history_.steps[index];
   Call& call = calls_.emplace_back();
   call.step = index;
@@ -150,22 +150,22 @@ Player::Call& Player::make(std::size_t index, const CallSpec& spec, Memory where
 }
 
 /// True if the team's algorithm can run the call: if not, all members are refused.
-bool Player::is_served(torii_team* team, const Words& words) const {
+bool Driver::is_served(torii_team* team, const Words& words) const {
   if (history_.job.algorithm.empty()) return true;
   torii_choice choice = {};
   choice.size = sizeof(choice);
   return torii_choose(team, &words.call, &choice) == TORII_OK;
 }
 
-void Player::run(std::size_t index) {
+void Driver::run(std::size_t index) {
   const Step& step = history_.steps[index];
   torii_team* const team = teams_[step.team];
-  const Visit visit(stage_, step.team, rank_);
+  const Visit visit(job_, step.team, rank_);
   const auto rank = static_cast<std::size_t>(rank_);
   const Deviation deviation = step.deviations[rank];
   if (deviation == Deviation::refused) return refuse(index);
   if (deviation == Deviation::aborts && torii_team_abort(team, "a history says so") != TORII_OK) {
-    stage_.fail(rank_, std::string("abort: ") + torii_last_error());
+    job_.fail(rank_, std::string("abort: ") + torii_last_error());
   }
   Call& call = make(index, deviation == Deviation::differs ? step.other : step.call, step.memory[rank]);
   call.is_checked = deviation != Deviation::differs;
@@ -175,17 +175,17 @@ void Player::run(std::size_t index) {
   if (!is_served(team, words)) {
     const torii_status status =
         timed(Phase::refusing, text_of(call.spec), [&] { return torii_run(team, &words.call); });
-    ++stage_.refused_calls;
-    if (status == TORII_OK) stage_.fail(rank_, "an algorithm ran what it cannot run" + where(index, step.team));
+    ++job_.refused_calls;
+    if (status == TORII_OK) job_.fail(rank_, "an algorithm ran what it cannot run" + where(index, step.team));
     return;
   }
-  const std::string name = stage_.chronicle != nullptr ? text_of(call.spec) : "";
+  const std::string name = job_.log != nullptr ? text_of(call.spec) : "";
   if (step.manner == Manner::blocking) {
     const bool in_parts = is_made_in_parts(call.spec);
     const torii_status status = timed(Phase::calling, name, [&] {
       return in_parts ? run_in_parts(team, call.spec, words.call) : torii_run(team, &words.call);
     });
-    if (status != TORII_OK && in_parts) stage_.has_abandoned = true;
+    if (status != TORII_OK && in_parts) job_.has_abandoned = true;
     return judge(call, status);
   }
   if (step.manner == Manner::persistent) return run_persistent(call, words);
@@ -195,18 +195,18 @@ void Player::run(std::size_t index) {
   if (started != TORII_OK) judge(call, started);
 }
 
-void Player::run_blocking(Call& call) {
+void Driver::run_blocking(Call& call) {
   torii_team* const team = teams_[call.team];
   const torii_status status = timed(Phase::calling, text_of(call.spec), [&] {
     const auto make = call.spec.kind == CallKind::sends ? send_and_receive : redistribute;
     return make(team, call.spec, call.place, call.vectors.input(), call.vectors.result());
   });
-  if (status != TORII_OK && redistributes(call.spec.kind)) stage_.has_abandoned = true;
+  if (status != TORII_OK && redistributes(call.spec.kind)) job_.has_abandoned = true;
   judge(call, status);
 }
 
-void Player::run_persistent(Call& call, const Words& words) {
-  const std::string name = stage_.chronicle != nullptr ? text_of(call.spec) : "";
+void Driver::run_persistent(Call& call, const Words& words) {
+  const std::string name = job_.log != nullptr ? text_of(call.spec) : "";
   torii_request* request = nullptr;
   torii_status status =
       timed(Phase::preparing, "prepare", [&] { return torii_prepare(teams_[call.team], &words.call, &request); });
@@ -218,69 +218,69 @@ void Player::run_persistent(Call& call, const Words& words) {
     if (status == TORII_OK) judge(call, status);
   }
   if (status != TORII_OK) judge(call, status);
-  if (torii_request_free(&request) != TORII_OK) stage_.fail(rank_, std::string("free: ") + torii_last_error());
+  if (torii_request_free(&request) != TORII_OK) job_.fail(rank_, std::string("free: ") + torii_last_error());
 }
 
-void Player::refuse(std::size_t index) {
+void Driver::refuse(std::size_t index) {
   const Step& step = history_.steps[index];
   const int first = static_cast<int>((step.call.seed + static_cast<std::uint64_t>(rank_)) % kRefusals);
   for (int way = first; way < first + step.refused_calls(); ++way) {
     const torii_status status =
         timed(Phase::refusing, "wrong call", [&] { return make_refused_call(teams_[step.team], way); });
     if (status == TORII_OK)
-      stage_.fail(rank_, "wrong call " + std::to_string(way) + " succeeded" + where(index, step.team));
+      job_.fail(rank_, "wrong call " + std::to_string(way) + " succeeded" + where(index, step.team));
   }
 }
 
-void Player::wait_until(std::size_t step) {
+void Driver::wait_until(std::size_t step) {
   for (Call& call : calls_) {
     if (call.request == nullptr || call.due > step) continue;
     torii_request* request = call.request;
     call.request = nullptr;
-    const Visit visit(stage_, call.team, rank_);
+    const Visit visit(job_, call.team, rank_);
     judge(call, timed(Phase::waiting, "wait", [&] { return torii_wait(&request); }));
   }
 }
 
 /// After a call the vectors belong to the rank, which writes to its input at once.
-void Player::judge(Call& call, torii_status status) {
+void Driver::judge(Call& call, torii_status status) {
   call.has_ended = true;
   if (status != TORII_OK) return judge_failure(call.team, status, where(call.step, call.team));
-  ++stage_.calls;
+  ++job_.calls;
   if (call.is_checked) {
     const std::string wrong = call.vectors.difference();
     if (!wrong.empty()) {
-      stage_.fail(rank_, "wrong result although the call returned ok: " + wrong + where(call.step, call.team));
+      job_.fail(rank_, "wrong result although the call returned ok: " + wrong + where(call.step, call.team));
     }
   }
   call.vectors.spoil();
   call.vectors.seal();
 }
 
-void Player::judge_failure(std::size_t team, torii_status status, const std::string& at) {
+void Driver::judge_failure(std::size_t team, torii_status status, const std::string& at) {
   const std::string cause = cause_of(status);
-  ++stage_.failed_calls;
-  const bool may_fail = history_.may_fail(team, rank_) || stage_.has_left_out;
-  if (!stage_.is_timeout_right(team, rank_, status) && !may_fail) {
-    stage_.fail(rank_, "failed without a fault: " + cause + at);
+  ++job_.failed_calls;
+  const bool may_fail = history_.may_fail(team, rank_) || job_.has_left_out;
+  if (!job_.is_timeout_right(team, rank_, status) && !may_fail) {
+    job_.fail(rank_, "failed without a fault: " + cause + at);
   }
   if (status != TORII_POISONED) compare_causes(team, cause, at);
 }
 
-void Player::compare_causes(std::size_t team, const std::string& cause, const std::string& at) {
-  const auto first = stage_.causes.try_emplace({team, history_.members(team, rank_).front()}, cause);
+void Driver::compare_causes(std::size_t team, const std::string& cause, const std::string& at) {
+  const auto first = job_.causes.try_emplace({team, history_.members(team, rank_).front()}, cause);
   if (!history_.job.several_nodes() && first.first->second != cause) {
-    stage_.fail(rank_,
-                "reports another cause than a member before: " + cause + " instead of " + first.first->second + at);
+    job_.fail(rank_,
+              "reports another cause than a member before: " + cause + " instead of " + first.first->second + at);
   }
 }
 
-void Player::destroy(torii_team* team) {
-  if (torii_team_destroy(team) != TORII_OK) stage_.fail(rank_, std::string("destroy: ") + torii_last_error());
+void Driver::destroy(torii_team* team) {
+  if (torii_team_destroy(team) != TORII_OK) job_.fail(rank_, std::string("destroy: ") + torii_last_error());
 }
 
 /// A call in which each member waits for all others, if the team's algorithm can run one.
-torii_status Player::meet(std::size_t team) {
+torii_status Driver::meet(std::size_t team) {
   std::int64_t values[2 * 64] = {};
   for (const torii_collective collective : {TORII_BARRIER, TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_ALLTOALL}) {
     const Words words = {call_of(collective, values, values + 64, 1, TORII_I64)};
@@ -290,14 +290,14 @@ torii_status Player::meet(std::size_t team) {
 }
 
 /// A team on which something went wrong has failed for all by now, and its survivors go on.
-void Player::end_team(std::size_t team) {
-  const Visit visit(stage_, team, rank_);
+void Driver::end_team(std::size_t team) {
+  const Visit visit(job_, team, rank_);
   const torii_status status = timed(Phase::calling, "meet", [&] { return meet(team); });
   if (status != TORII_OK) {
     judge_failure(team, status, " (barrier at the end of team " + std::to_string(team) + ")");
     go_on_with_survivors(team);
   } else {
-    ++stage_.left[team];
+    ++job_.left[team];
   }
   destroy(teams_[team]);
 }

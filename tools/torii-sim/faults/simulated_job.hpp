@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "tools/torii-sim/faults/absences.hpp"
-#include "tools/torii-sim/faults/chronicle.hpp"
+#include "tools/torii-sim/faults/departures.hpp"
+#include "tools/torii-sim/faults/event_log.hpp"
 #include "tools/torii-sim/faults/history.hpp"
 #include "transports/fibers/fibers.hpp"
 
@@ -34,12 +34,12 @@ struct RankState {
   std::vector<Part> parts = {};          ///< by team
 };
 
-struct Stage {
-  Stage(const History& played, fibers::Fibers& on, Chronicle* writes);
+struct SimulatedJob {
+  SimulatedJob(const History& played, fibers::Fibers& on, EventLog* writes);
 
   const History& history;
   fibers::Fibers& fibers;
-  Chronicle* chronicle;  ///< nullptr: nobody reads it
+  EventLog* log;  ///< nullptr: nobody reads it
   std::vector<std::string> failures = {};
   /// By team and its lowest rank: the first cause that a member reported. Splits count as teams of their own.
   std::map<std::pair<std::size_t, int>, std::string> causes = {};
@@ -60,7 +60,7 @@ struct Stage {
   bool waits_in_vain = false;  ///< a rank has waited for a member that had left in peace
   bool has_abandoned = false;  ///< a redistribution has failed: its memory stays until the context ends
   std::vector<RankState> ranks = {};
-  Absences absences;
+  Departures departures;
 
   RankState& state(int rank) { return ranks[static_cast<std::size_t>(rank)]; }
   void fail(int rank, const std::string& what);
@@ -77,18 +77,18 @@ struct Stage {
   void check_survivors();
 };
 
-/// The rank visits the team (Absences) while this lives.
+/// The rank visits the team (Departures) while this lives.
 class Visit {
  public:
-  Visit(Stage& stage, std::size_t team, int rank) : stage_(stage), team_(team), rank_(rank) {
-    stage_.absences.come(team_, rank_, stage_.fibers.now());
+  Visit(SimulatedJob& job, std::size_t team, int rank) : job_(job), team_(team), rank_(rank) {
+    job_.departures.come(team_, rank_, job_.fibers.now());
   }
-  ~Visit() { stage_.absences.leave(team_, rank_, stage_.fibers.now()); }
+  ~Visit() { job_.departures.leave(team_, rank_, job_.fibers.now()); }
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
 
  private:
-  Stage& stage_;
+  SimulatedJob& job_;
   std::size_t team_;
   int rank_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of a history, and what may come of them.
-#include "tests/histories/player.hpp"
+#include "tests/histories/driver.hpp"
 
 #include <gtest/gtest.h>
 
@@ -23,15 +23,15 @@ constexpr bool kIsSanitized = false;
 
 }  // namespace
 
-Player::Player(Stage& stage, torii_context* context, torii_team* base)
-    : stage_(stage),
-      history_(stage.history),
+Driver::Driver(HistoryJob& job, torii_context* context, torii_team* base)
+    : job_(job),
+      history_(job.history),
       context_(context),
       base_(base),
       rank_(torii_context_rank(context)),
       teams_(history_.teams, nullptr) {}
 
-Player::~Player() {
+Driver::~Driver() {
   for (torii_team* team : teams_) EXPECT_EQ(torii_team_destroy(team), TORII_OK) << torii_last_error();
   // Nobody reads a vector of this rank any more when all have destroyed their teams.
   EXPECT_EQ(torii_barrier(base_), TORII_OK) << torii_last_error();
@@ -41,12 +41,12 @@ Player::~Player() {
   for (void* address : arena_memory_) EXPECT_EQ(torii_free(context_, address), TORII_OK) << torii_last_error();
 }
 
-std::string Player::where(std::size_t step, std::size_t team) const {
+std::string Driver::where(std::size_t step, std::size_t team) const {
   return "rank " + std::to_string(rank_) + ", step " + std::to_string(step) + ", team " + std::to_string(team) +
          " of " + faults::text_of(history_);
 }
 
-void Player::play() {
+void Driver::play() {
   ASSERT_EQ(torii_team_split(base_, 0, rank_, nullptr, &teams_[0]), TORII_OK) << torii_last_error();
   // One rank in eight forks, by the history's seed. Not under a sanitizer: the lock of its allocator, which another
   // rank's thread may hold, stays locked in the child.
@@ -71,23 +71,23 @@ void Player::play() {
   }
 }
 
-void Player::fork_child(std::size_t team) {
+void Driver::fork_child(std::size_t team) {
   const ForkedChild& child = children_.emplace_back(context_, teams_[team], history_.seed % 2 == 0);
   EXPECT_TRUE(child.was_refused()) << "in a forked child of rank " << rank_ << " of " << faults::text_of(history_);
 }
 
-void Player::abort(torii_team* team) const {
+void Driver::abort(torii_team* team) const {
   EXPECT_EQ(torii_team_abort(team, "a history says so"), TORII_OK) << torii_last_error();
 }
 
-void Player::split(const Step& step) {
+void Driver::split(const Step& step) {
   const int color = static_cast<int>(step.colors >> rank_ & 1);
   const torii_status status = torii_team_split(teams_[0], color, rank_, nullptr, &teams_[step.part]);
   if (status != TORII_OK) judge_failure(0, status, "split into part " + std::to_string(step.part));
   if (step.deviations[static_cast<std::size_t>(rank_)] == Deviation::aborts) abort(teams_[0]);
 }
 
-Vector Player::memory(std::size_t bytes, bool in_arena) {
+Vector Driver::memory(std::size_t bytes, bool in_arena) {
   if (bytes == 0) return {};
   const std::size_t guarded = bytes + Vector::kGuardBytes;
   if (!in_arena) return Vector::of(private_memory_.emplace_back(guarded).data(), bytes);
@@ -97,7 +97,7 @@ Vector Player::memory(std::size_t bytes, bool in_arena) {
   return Vector::of(static_cast<std::byte*>(address), bytes);
 }
 
-Player::Call& Player::make(std::size_t index, const CallSpec& spec, bool in_arena) {
+Driver::Call& Driver::make(std::size_t index, const CallSpec& spec, bool in_arena) {
   const Step& step = history_.steps[index];
   Call& call = calls_.emplace_back();
   call.step = index;
@@ -109,7 +109,7 @@ Player::Call& Player::make(std::size_t index, const CallSpec& spec, bool in_aren
   return call;
 }
 
-void Player::run(std::size_t index) {
+void Driver::run(std::size_t index) {
   const Step& step = history_.steps[index];
   torii_team* const team = teams_[step.team];
   const auto rank = static_cast<std::size_t>(rank_);
@@ -141,7 +141,7 @@ void Player::run(std::size_t index) {
   if (started != TORII_OK) judge(call, started);
 }
 
-void Player::run_persistent(Call& call, const torii_call& made) {
+void Driver::run_persistent(Call& call, const torii_call& made) {
   torii_request* request = nullptr;
   torii_status status = torii_prepare(teams_[call.team], &made, &request);
   for (int round = 0; round < 2 && status == TORII_OK; ++round) {
@@ -156,7 +156,7 @@ void Player::run_persistent(Call& call, const torii_call& made) {
   EXPECT_EQ(torii_request_free(&request), TORII_OK) << torii_last_error();
 }
 
-void Player::refuse(std::size_t index) {
+void Driver::refuse(std::size_t index) {
   const Step& step = history_.steps[index];
   const int first = static_cast<int>((step.call.seed + static_cast<std::uint64_t>(rank_)) % faults::kRefusals);
   for (int way = first; way < first + step.refused_calls(); ++way) {
@@ -165,7 +165,7 @@ void Player::refuse(std::size_t index) {
   }
 }
 
-void Player::wait_until(std::size_t step) {
+void Driver::wait_until(std::size_t step) {
   for (Call& call : calls_) {
     if (call.request == nullptr || call.due > step) continue;
     torii_request* request = call.request;
@@ -174,7 +174,7 @@ void Player::wait_until(std::size_t step) {
   }
 }
 
-void Player::judge(Call& call, torii_status status) {
+void Driver::judge(Call& call, torii_status status) {
   if (status != TORII_OK) return judge_failure(call.team, status, where(call.step, call.team));
   if (call.gaps != nullptr) call.gaps->collect();
   if (call.is_checked) {
@@ -185,20 +185,20 @@ void Player::judge(Call& call, torii_status status) {
   call.vectors.seal();
 }
 
-void Player::judge_failure(std::size_t team, torii_status status, const std::string& where) {
+void Driver::judge_failure(std::size_t team, torii_status status, const std::string& where) {
   const std::string cause = std::string(torii_status_name(status)) + ": " + torii_last_error();
   EXPECT_TRUE(history_.may_fail(team, rank_)) << cause << "\n" << where;
   if (status == TORII_POISONED) return;
   EXPECT_TRUE(status == TORII_MISMATCH || status == TORII_ABORTED) << cause << "\n" << where;
-  const std::lock_guard lock(stage_.mutex);
-  const auto first = stage_.causes.try_emplace({team, history_.members(team, rank_).front()}, cause);
-  if (stage_.causes_agree) {
+  const std::lock_guard lock(job_.mutex);
+  const auto first = job_.causes.try_emplace({team, history_.members(team, rank_).front()}, cause);
+  if (job_.causes_agree) {
     EXPECT_EQ(first.first->second, cause) << where;
   }
 }
 
 /// A team on which ranks deviated has failed for all by now, and its survivors go on.
-void Player::end(std::size_t team) {
+void Driver::end(std::size_t team) {
   const torii_status status = torii_barrier(teams_[team]);
   const std::string at = where(history_.steps.size(), team);
   if (!history_.may_fail(team, rank_)) {
@@ -213,7 +213,7 @@ void Player::end(std::size_t team) {
 
 /// By half of the seeds one rank's first call makes no sense, or leaves out a rank for which the others wait. Then who
 /// was there learns so, and asks again; who comes later may find all others in their second call.
-torii_status Player::ask_for_survivors(std::size_t team, bool is_first, torii_team*& survivors) {
+torii_status Driver::ask_for_survivors(std::size_t team, bool is_first, torii_team*& survivors) {
   const std::uint64_t drawn = faults::mixed(history_.seed + 7 + team);
   const int ranks = torii_team_ranks(teams_[team]);
   const int odd = static_cast<int>(drawn / 4 % static_cast<std::uint64_t>(ranks));
@@ -233,7 +233,7 @@ torii_status Player::ask_for_survivors(std::size_t team, bool is_first, torii_te
   return status;
 }
 
-void Player::make_survivors(std::size_t team) {
+void Driver::make_survivors(std::size_t team) {
   torii_team* survivors = nullptr;
   if (ask_for_survivors(team, true, survivors) != TORII_OK) {
     ASSERT_EQ(ask_for_survivors(team, false, survivors), TORII_OK) << torii_last_error();

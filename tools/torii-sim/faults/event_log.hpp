@@ -33,7 +33,7 @@ struct Mark {
   std::string what;
 };
 
-struct Chronicle {
+struct EventLog {
   std::vector<Act> acts;
   std::vector<Arrow> arrows;
   std::vector<Mark> marks;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tools/torii-sim/faults/stage.hpp"
+#include "tools/torii-sim/faults/simulated_job.hpp"
 #include "transports/shared_memory/arena.hpp"
 
 namespace torii::faults {
@@ -22,6 +22,7 @@ std::string difference(const Holdings& before, const Holdings& now);
 
 /// Waits until no rank writes into the memory of the rank's former teams, which may take a while. Afterwards its arena
 /// must hold `bytes` again, as it did when the context was made.
-void expect_empty(Stage& stage, torii_context& context, const shared_memory::Arena& arena, std::size_t bytes, int rank);
+void expect_empty(SimulatedJob& job, torii_context& context, const shared_memory::Arena& arena, std::size_t bytes,
+                  int rank);
 
 }  // namespace torii::faults

@@ -17,16 +17,16 @@
 
 namespace torii {
 
-/// Letters are put once, with payload. Each engine that carries letters has a copy of its own: two puts of one line
-/// could meet half-way, and one engine may be lost.
-struct alignas(kLineBytes) Letters {
-  static constexpr std::uint64_t kIsThere = 1;  ///< the signal of a letter that has come
-  /// How often the survivors can be asked for: each round has letters of its own, so none is taken for a later one's.
+/// What is put once, with payload. Each engine that carries these has a copy of its own: two puts of one line could
+/// meet half-way, and one engine may be lost.
+struct alignas(kLineBytes) ControlBlocks {
+  static constexpr std::uint64_t kIsThere = 1;  ///< the signal of a block that has come
+  /// How often the survivors can be asked for: each round has blocks of its own, so none is taken for a later one's.
   static constexpr std::size_t kRounds = 4;
-  struct alignas(kLineBytes) Offer {
+  struct alignas(kLineBytes) ProposalBlock {
     std::uint64_t signal;
     std::uint64_t unused[7];
-    RoundOffer offer;
+    SurvivorProposal proposal;
   };
   struct alignas(kLineBytes) Ending {
     std::uint64_t signal;
@@ -42,50 +42,51 @@ struct alignas(kLineBytes) Letters {
     std::uint64_t origin;   ///< the member that has decided; others pass its decision on
   };
   struct Round {
-    Offer offer;        ///< to the team of survivors
-    Decision decision;  ///< who is a member
-    Ending made;        ///< the sender has made its object of the new team, or why it leaves the round before
-    Ending left;        ///< why the sender leaves the round after that
+    ProposalBlock proposal;  ///< to the team of survivors
+    Decision decision;       ///< who is a member
+    Ending made;             ///< the sender has made its object of the new team, or why it leaves the round before
+    Ending left;             ///< why the sender leaves the round after that
   } rounds[kRounds];
-  struct alignas(kLineBytes) Proposal {
+  struct alignas(kLineBytes) CauseBlock {
     std::uint64_t signal;
     std::uint64_t unused[7];
     std::int32_t status;
     std::int32_t rank;  ///< in the team; -1: none
     MemberSet absent;   ///< as in Cause
     char text[kFailureTextBytes];
-  } proposal;
+  } cause;
 };
 
 /// One sender's part of a member's memory. Every field has the sender as its only writer, and all of it is put.
-struct alignas(kLineBytes) Inbox {
-  /// Letters go by the first engines, as many as there are of these.
+struct alignas(kLineBytes) PeerInbox {
+  /// Control blocks go by the first engines, as many as there are of these.
   static constexpr int kCopies = 4;
   /// Overwritten at any time, by puts that may overtake each other: believed where `check` fits, and only when `beat`
   /// has grown. The signal means nothing.
   struct Status {
     std::uint64_t signal;
-    Standing standing;
+    CallSnapshot snapshot;
     std::uint64_t beat;
     std::uint64_t check;
   } status;
   /// Twice the number of times that staging was emptied, or the last word; one per engine. Where an engine's puts keep
   /// their order, whoever has seen all of them knows that nothing of the sender is under way any more.
   std::uint64_t epochs[kEnginesMax];
-  /// Set with the offer, one by each engine: what has not come shows which engine is lost. By round, as all about
+  /// Set with the proposal, one by each engine: what has not come shows which engine is lost. By round, as all about
   /// survivors.
-  std::uint64_t probes[Letters::kRounds][kEnginesMax];
+  std::uint64_t probes[ControlBlocks::kRounds][kEnginesMax];
   // Words that all engines put alike.
-  /// As Heard: the sender knows of a failure and will propose nothing from now on. Above it the splits known as made.
-  std::uint64_t heard;
-  static constexpr int kSplitsShift = 8;  ///< of `heard`
+  /// As FailureKnown: the sender knows of a failure and will propose nothing from now on. Above it the splits known as
+  /// made.
+  std::uint64_t knows_failure;
+  static constexpr int kSplitsShift = 8;  ///< of `knows_failure`
   std::uint64_t splits;  ///< twice the splits that the sender knows as made, and one more once it has given up the next
   /// kIsThere, and above it the set of engines by which a probe has not come to the sender.
-  std::uint64_t missed[Letters::kRounds];
+  std::uint64_t missed[ControlBlocks::kRounds];
   std::uint64_t installs[InstallLog::kWords];  ///< the sender's; by engine 0 alone, so that none overtakes a later one
-  std::uint64_t closed[Letters::kRounds];      ///< the sender has closed the engines of the decision
-  std::uint64_t complete[Letters::kRounds];    ///< all members have made their object, as the sender knows
-  Letters letters[kCopies];
+  std::uint64_t closed[ControlBlocks::kRounds];    ///< the sender has closed the engines of the decision
+  std::uint64_t complete[ControlBlocks::kRounds];  ///< all members have made their object, as the sender knows
+  ControlBlocks blocks[kCopies];
   /// The runs of calls that the sender has refused: the notices of a run by turns in two places, since an older one may
   /// come after the next. The signals may be overwritten at any time; they mean nothing.
   static constexpr std::size_t kNoticePlaces = 2 * kNotices;
@@ -94,15 +95,15 @@ struct alignas(kLineBytes) Inbox {
   } refusal_lines[kNoticePlaces];
   std::array<RefusalNotice, kNoticePlaces> refusals;
 };
-static_assert(sizeof(Inbox::Status) == kLineBytes);
+static_assert(sizeof(PeerInbox::Status) == kLineBytes);
 
 /// Memory of a member: an inbox per member, what it puts from, and the alarm. Zeroed memory is valid.
 struct MessagesMemory {
   static constexpr std::size_t kStatusSources = 8;
   alignas(kLineBytes) std::uint64_t alarm;  ///< 1 once anybody has proposed a failure; every writer stores the same
-  Inbox::Status status_sources[kStatusSources];
-  Letters outbox;
-  std::array<RefusalNotice, Inbox::kNoticePlaces> refusal_sources;
+  PeerInbox::Status status_sources[kStatusSources];
+  ControlBlocks outbox;
+  std::array<RefusalNotice, PeerInbox::kNoticePlaces> refusal_sources;
 };
 
 /// The offset of that memory in a team's memory.
@@ -113,17 +114,17 @@ std::size_t agreement_messages_bytes(int ranks) noexcept;
 bool has_departed(const std::byte* memory, int member, int engines) noexcept;
 
 /// A member's memory, and puts from there into the memory of all members. All waits in here end by themselves.
-class Letterbox {
+class ControlWriter {
  public:
   struct Member {
     int context_rank;
     std::uint64_t offset;  ///< of its memory in its arena
   };
-  // Words in Inbox::epochs behind those of any staging.
+  // Words in PeerInbox::epochs behind those of any staging.
   static constexpr std::uint64_t kLeft = UINT64_MAX - 1;  ///< the sender makes no more calls
   static constexpr std::uint64_t kDeparted = UINT64_MAX;
 
-  Letterbox(Transport& transport, std::vector<Member> members, int rank);
+  ControlWriter(Transport& transport, std::vector<Member> members, int rank);
 
   Transport& transport() noexcept { return transport_; }
   int rank() const noexcept { return rank_; }
@@ -134,27 +135,27 @@ class Letterbox {
   MessagesMemory& own() noexcept { return *memory_; }
   const MessagesMemory& own() const noexcept { return *memory_; }
   /// The part of this rank's memory into which a member puts.
-  const Inbox& inbox(int sender) const noexcept { return inboxes_[sender]; }
-  /// The copy that has come of one part of a member's letters, or nullptr. `part_of` gives the part of a copy.
+  const PeerInbox& inbox(int sender) const noexcept { return inboxes_[sender]; }
+  /// The copy that has come of one part of a member's control blocks, or nullptr. `part_of` gives the part of a copy.
   template <class PartOf>
-  auto find(int member, const PartOf& part_of) const noexcept -> decltype(&part_of(inbox(member).letters[0])) {
-    for (const Letters& copy : inbox(member).letters) {
-      if (load_word(part_of(copy).signal) == Letters::kIsThere) return &part_of(copy);
+  auto find(int member, const PartOf& part_of) const noexcept -> decltype(&part_of(inbox(member).blocks[0])) {
+    for (const ControlBlocks& copy : inbox(member).blocks) {
+      if (load_word(part_of(copy).signal) == ControlBlocks::kIsThere) return &part_of(copy);
     }
     return nullptr;
   }
   template <class Part>
-  const Part* arrived(int member, Part Letters::*part) const noexcept {
-    return find(member, [=](const Letters& copy) -> const Part& { return copy.*part; });
+  const Part* arrived(int member, Part ControlBlocks::*part) const noexcept {
+    return find(member, [=](const ControlBlocks& copy) -> const Part& { return copy.*part; });
   }
   /// The same for a round about survivors.
   template <class Part>
-  const Part* arrived(int member, std::size_t round, Part Letters::Round::*part) const noexcept {
-    return find(member, [=](const Letters& copy) -> const Part& { return copy.rounds[round].*part; });
+  const Part* arrived(int member, std::size_t round, Part ControlBlocks::Round::*part) const noexcept {
+    return find(member, [=](const ControlBlocks& copy) -> const Part& { return copy.rounds[round].*part; });
   }
 
   /// A put to every member, this one included, into this rank's inbox there.
-  struct Letter {
+  struct ControlPut {
     int engine = 0;
     bool is_awaited = false;  ///< awaited_have_left() waits for it
     std::size_t offset = 0;   ///< of the signal in the inbox, or of the alarm
@@ -166,9 +167,9 @@ class Letterbox {
     bool only_other_nodes = false;
   };
   /// A put that fails is one to a lost peer, or the transport is broken: the waits for either find out.
-  void put(const Letter& letter) noexcept;
-  /// By each engine that carries letters, to its copy; `offset` is that in Letters.
-  void put_copies(Letter letter) noexcept;
+  void put(const ControlPut& one) noexcept;
+  /// By each engine that carries control blocks, to its copy; `offset` is that in ControlBlocks.
+  void put_copies(ControlPut one) noexcept;
   /// One word by every engine.
   void put_everywhere(std::size_t offset, std::uint64_t value) noexcept;
 
@@ -187,7 +188,7 @@ class Letterbox {
   int rank_;
   int engines_;
   MessagesMemory* memory_;
-  Inbox* inboxes_;
+  PeerInbox* inboxes_;
 };
 
 /// Lets other threads run while a wait outside a call looks again and again.

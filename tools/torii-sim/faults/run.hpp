@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/torii-sim/faults/case.hpp"
 #include "tools/torii-sim/faults/history.hpp"
-#include "tools/torii-sim/faults/trial.hpp"
 
 namespace torii::faults {
 
@@ -27,7 +27,7 @@ struct Tally {
   std::vector<Failure> failures;                ///< by seed
 };
 
-struct Campaign {
+struct Run {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
   int processes = 2;
@@ -37,7 +37,7 @@ struct Campaign {
 
 /// Runs the histories of all seeds. A process that crashes, or takes more than 20 s of CPU time for one history, is a
 /// failure of that history. `progress` is called now and then.
-Tally run(const Campaign& campaign, const std::function<void(const Tally&)>& progress);
+Tally run(const Run& all, const std::function<void(const Tally&)>& progress);
 
 /// One history in a process of its own.
 struct Replay {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that run histories one after the other and write a line about each.
-#include "tools/torii-sim/faults/campaign.hpp"
+#include "tools/torii-sim/faults/run.hpp"
 
 #include <poll.h>
 #include <sys/time.h>
@@ -150,18 +150,18 @@ void end(Worker& worker, Tally& tally) {
 
 }  // namespace
 
-Tally run(const Campaign& campaign, const std::function<void(const Tally&)>& progress) {
+Tally run(const Run& all, const std::function<void(const Tally&)>& progress) {
   Tally tally;
-  std::vector<Worker> workers(static_cast<std::size_t>(campaign.processes));
-  std::uint64_t next = campaign.first;
+  std::vector<Worker> workers(static_cast<std::size_t>(all.processes));
+  std::uint64_t next = all.first;
   while (true) {
-    const bool goes_on = tally.failures.size() < campaign.failures_most;
+    const bool goes_on = tally.failures.size() < all.failures_most;
     std::vector<pollfd> entries;
     for (Worker& worker : workers) {
       if (worker.pid < 0 && goes_on && worker.next < worker.end) {
         start(worker, worker.next, worker.end);  // it went on from a crash
-      } else if (worker.pid < 0 && goes_on && next <= campaign.last) {
-        const std::uint64_t end = std::min(next + kHistoriesPerProcess, campaign.last + 1);
+      } else if (worker.pid < 0 && goes_on && next <= all.last) {
+        const std::uint64_t end = std::min(next + kHistoriesPerProcess, all.last + 1);
         start(worker, next, end);
         next = end;
       }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults that wait for a rank to come to a phase, and what all ranks together must have.
-#include "tools/torii-sim/faults/stage.hpp"
+#include "tools/torii-sim/faults/simulated_job.hpp"
 
 #include <algorithm>
 
 namespace torii::faults {
 
-Stage::Stage(const History& played, fibers::Fibers& on, Chronicle* writes)
-    : history(played), fibers(on), chronicle(writes), absences(played.teams, played.ranks()) {
+SimulatedJob::SimulatedJob(const History& played, fibers::Fibers& on, EventLog* writes)
+    : history(played), fibers(on), log(writes), departures(played.teams, played.ranks()) {
   left.assign(history.teams, 0);
   ranks.resize(static_cast<std::size_t>(history.ranks()));
   for (RankState& one : ranks) one.parts.assign(history.teams, Part::not_asked_for);
 }
 
-void Stage::fail(int rank, const std::string& what) {
+void SimulatedJob::fail(int rank, const std::string& what) {
   failures.push_back("rank " + std::to_string(rank) + " at " + std::to_string(fibers.now() / fibers::kMicrosecond) +
                      " us: " + what);
 }
 
-void Stage::enter(int rank, Phase phase) {
+void SimulatedJob::enter(int rank, Phase phase) {
   RankState& own = state(rank);
   own.phase = phase;
   fibers.note(rank, text_of(phase));
@@ -31,28 +31,28 @@ void Stage::enter(int rank, Phase phase) {
   }
 }
 
-bool Stage::is_timeout_right(std::size_t team, int rank, torii_status status) {
+bool SimulatedJob::is_timeout_right(std::size_t team, int rank, torii_status status) {
   // A rank that waits in vain for a member of another team's survivors is itself waited for here.
   if (status == TORII_TIMEOUT && waits_in_vain) return true;
   const std::vector<int> members = history.members(team, rank);
   const fibers::Time now = fibers.now();
   // A member that works in a part of the team on a slow network may come later than the others can wait. Its message is
   // under way for a while, too.
-  const fibers::Time waited = absences.longest_wait(team, members, now - history.deadline(), now);
+  const fibers::Time waited = departures.longest_wait(team, members, now - history.deadline(), now);
   if (status == TORII_TIMEOUT && waited + history.patience() >= history.deadline()) {
     right_timeouts.emplace(team, members.front());
   }
   return (status == TORII_TIMEOUT || status == TORII_POISONED) && right_timeouts.contains({team, members.front()});
 }
 
-bool Stage::has_refused_memory() const {
+bool SimulatedJob::has_refused_memory() const {
   for (int rank = 0; rank < history.ranks(); ++rank) {
     if (fibers.refusals(rank) != 0) return true;
   }
   return false;
 }
 
-void Stage::check_parts() {
+void SimulatedJob::check_parts() {
   // Two deaths at the wrong moments, and members that do not run for long, may divide them (docs/failures.md).
   const auto deaths = std::ranges::count(history.faults, FaultKind::dies, &Fault::kind);
   if (deaths > 1 || history.may_time_out()) return;
@@ -72,7 +72,7 @@ void Stage::check_parts() {
 }
 
 /// Without deaths no two teams of survivors are made of one team, however many networks fail.
-void Stage::check_one_team() {
+void SimulatedJob::check_one_team() {
   for (const SurvivorTeam& one : survivor_teams) {
     for (const SurvivorTeam& other : survivor_teams) {
       const bool is_of_same_team = one.team == other.team && one.depth == 0 && other.depth == 0 &&
@@ -84,7 +84,7 @@ void Stage::check_one_team() {
   }
 }
 
-void Stage::check_survivors() {
+void SimulatedJob::check_survivors() {
   const auto deaths = std::ranges::count(history.faults, FaultKind::dies, &Fault::kind);
   if (deaths == 0) check_one_team();
   if (history.job.several_nodes() && (deaths > 1 || history.may_time_out())) return;

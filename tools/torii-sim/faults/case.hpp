@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/torii-sim/faults/chronicle.hpp"
+#include "tools/torii-sim/faults/event_log.hpp"
 #include "tools/torii-sim/faults/history.hpp"
 #include "transports/fibers/fibers.hpp"
 
@@ -49,7 +49,7 @@ struct Verdict {
 };
 
 /// Not thread-safe: the platform of the whole process is the history's meanwhile. Memory of ranks that die is leaked.
-/// Writes what happens into `chronicle`, if there is one.
-Verdict run(const History& history, const fibers::Fibers::Note& note = nullptr, Chronicle* chronicle = nullptr);
+/// Writes what happens into `log`, if there is one.
+Verdict run(const History& history, const fibers::Fibers::Note& note = nullptr, EventLog* log = nullptr);
 
 }  // namespace torii::faults

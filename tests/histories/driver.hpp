@@ -30,7 +30,7 @@ using faults::Vector;
 using faults::Words;
 
 /// What the ranks of one history have in common.
-struct Stage {
+struct HistoryJob {
   const History& history;
   bool causes_agree = true;  ///< on one node all members report the same cause
   std::mutex mutex;
@@ -38,13 +38,13 @@ struct Stage {
       causes;  ///< by team and its lowest rank: the first that was reported
 };
 
-class Player {
+class Driver {
  public:
   /// `base` is a team of all ranks that no history fails.
-  Player(Stage& stage, torii_context* context, torii_team* base);
-  ~Player();
-  Player(const Player&) = delete;
-  Player& operator=(const Player&) = delete;
+  Driver(HistoryJob& job, torii_context* context, torii_team* base);
+  ~Driver();
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
   void play();
 
  private:
@@ -77,7 +77,7 @@ class Player {
   void judge_failure(std::size_t team, torii_status status, const std::string& where);
   std::string where(std::size_t step, std::size_t team) const;
 
-  Stage& stage_;
+  HistoryJob& job_;
   const History& history_;
   torii_context* context_;
   torii_team* base_;
