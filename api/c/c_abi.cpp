@@ -168,7 +168,7 @@ torii_status torii_context_create(const torii_context_options* options, torii_co
   if (own.memory_of != nullptr && own.memory_of->context.is_forked_child()) return invalid(kForked);
   return guarded([&] {
     torii::JoinExchange given;
-    if (own.exchange != nullptr || own.ranks != 0) offer = {own.exchange, own.exchange_data, own.rank, own.ranks};
+    if (own.exchange != nullptr || own.ranks != 0) given = {own.exchange, own.exchange_data, own.rank, own.ranks};
     torii::Settings settings;
     try {
       settings = torii::Settings::load(own.settings == nullptr ? "" : own.settings, nullptr, torii::algorithm_names());

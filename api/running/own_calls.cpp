@@ -12,7 +12,7 @@ CallSnapshot OwnCalls::snapshot_of(const Request& request) const noexcept {
 
 std::optional<CallSnapshot> OwnCalls::last_snapshot() const noexcept {
   if (sequence_ == 0) return std::nullopt;
-  std::optional<CallSnapshot> last = shown(sequence_);
+  std::optional<CallSnapshot> last = recorded(sequence_);
   if (last) last->completed = control_.completed.load(std::memory_order_acquire);
   return last;
 }

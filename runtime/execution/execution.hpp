@@ -44,17 +44,6 @@ class BasicExecution {
   }
   /// Runs every step that can run now. After `done` the next begin() may follow.
   Progress advance() noexcept;
-  /// For a simulation, before advance(): asks for the memory that it will touch shortly. Each step, 0 to 3, reads what
-  /// the one before it has brought.
-  void fetch_ahead(int step) const noexcept {
-    if (step == 0) {
-      fetch(call_);
-      fetch(lanes_);
-    } else if (call_.plan != nullptr && !linear_.runs()) {
-      __builtin_prefetch(call_.puts.count());
-      lanes_.fetch_ahead(step - 1);
-    }
-  }
   bool running() const noexcept { return call_.plan != nullptr; }
   /// For a simulation, which need not ask a rank to go on before something has changed for it. Not for pairwise
   /// exchanges.

@@ -42,16 +42,6 @@ class LaneWatch {
   void has_not_moved(std::size_t lane, bool all_segments) noexcept;
   /// A word at `offset` of this rank's arena has changed: lanes that wait for that word are looked at again.
   void changed(std::uint64_t offset) noexcept;
-  /// Asks for the memory that changed() will touch shortly, in two steps, 0 and 1.
-  void fetch_ahead(int step) const noexcept {
-    if (step == 0) {
-      __builtin_prefetch(&lanes_to_look_at_);
-      __builtin_prefetch(&readers_of_out_);
-    } else {
-      __builtin_prefetch(readers_of_in_.lanes.data());
-      __builtin_prefetch(readers_of_out_.lanes.data());
-    }
-  }
   /// Whether a lane waits for nothing but a credit.
   bool waits_for_credit() const noexcept { return lanes_without_credit_ != 0; }
 

@@ -135,10 +135,6 @@ class SendRing : public Ring {
   bool is_taken(const SlotOrder& slots, std::uint64_t message) const noexcept {
     return load_word(place_.credit_words + slots.of(message) * sizeof(std::uint64_t)) == message + 1;
   }
-  /// Asks for the line of the credit for which `message` waits.
-  void fetch_credit(const SlotOrder& slots, std::uint64_t message) const noexcept {
-    __builtin_prefetch(place_.credit_words + slots.of(message) * sizeof(std::uint64_t));
-  }
   /// Whether this stream's slots are those where the payload is stored.
   bool stores(std::size_t bytes) const noexcept { return is_inline(bytes) || place_.leads; }
   /// Tells the peer that the message is there. Its `bytes` are in the slot; to another node they leave from there, or

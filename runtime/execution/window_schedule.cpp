@@ -296,34 +296,6 @@ bool WindowSchedule<Host>::awaits(int peer) const noexcept {
                              [&](const InstalledOut& out) { return out.ring.peer() == peer && !is_read(out); });
 }
 
-template <class Host>
-void WindowSchedule<Host>::fetch_ahead(int step) const noexcept {
-  if constexpr (Host::kRunsAll) return;
-  for (std::size_t number = 0; number < lanes_.size(); ++number) {
-    if (!watch_.is_looked_at(number)) continue;
-    const LaneState& lane = lanes_[number];
-    if (step == 0) {
-      fetch(lane);
-      continue;
-    }
-    if (lane.lane->flows.empty()) continue;
-    const Instance& instance = instances_[lane.first_instance + static_cast<std::size_t>(lane.lowest) % lane.window];
-    if (step == 1) __builtin_prefetch(&instance);
-    const Flow& flow = lane.lane->flows[step == 1 ? 0 : instance.flow];
-    for (const StreamEnd& end : flow.sources) {
-      if (step == 1 && end.stream != kOwn) fetch(call_.plan->in[end.stream]);
-    }
-    for (const StreamEnd& end : flow.targets) {
-      const InstalledOut& out = call_.plan->out[end.stream];
-      if (step == 1) {
-        fetch(out);
-      } else {
-        out.ring.fetch_credit(call_.slots, call_.number(out.stream, end, step_at(lane, instance, lane.lowest)));
-      }
-    }
-  }
-}
-
 template class WindowSchedule<RealHost>;
 template class WindowSchedule<ModelledHost>;
 

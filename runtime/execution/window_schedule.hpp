@@ -25,10 +25,6 @@ class WindowSchedule {
   Stall stall() const;
   bool awaits(int peer) const noexcept;
 
-  /// For a simulation: asks for the memory that advance() will touch shortly. Each step reads what the one before it
-  /// has brought: 0 lanes, 1 streams, 2 credits.
-  void fetch_ahead(int step) const noexcept;
-
   typename Host::Watch& watch() noexcept { return watch_; }
   const typename Host::Watch& watch() const noexcept { return watch_; }
   /// Whether all steps of the call have run, so that it waits for the transport alone.

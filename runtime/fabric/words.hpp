@@ -52,14 +52,6 @@ inline void claim_line(const std::byte* at) noexcept {
 #endif
 }
 
-/// Asks for all lines of an object that is read soon. A hint, as claim_line().
-template <class Object>
-inline void fetch(const Object& object) noexcept {
-  const auto* const begin = reinterpret_cast<const std::byte*>(&object);
-  for (std::size_t at = 0; at < sizeof(Object); at += kLineBytes) __builtin_prefetch(begin + at);
-  __builtin_prefetch(begin + sizeof(Object) - 1);
-}
-
 /// A signal holds the call's signature above the low half of the message number: a message of another call (operation,
 /// type, count or root) never looks like the awaited one. The signature is never 0, so fresh memory is no signal. The
 /// upper half of the number is added to the signature: what a slot or cell held 2^32 messages ago is no signal either.

@@ -15,10 +15,9 @@
 #include "runtime/base/status.hpp"
 #include "runtime/execution/learnt_choices.hpp"
 #include "runtime/fabric/words.hpp"
-#include "transports/simulated/large_pages.hpp"
 #include "tools/simulation/parts.hpp"
-#include "transports/simulated/simulated.hpp"
 #include "tools/simulation/windows.hpp"
+#include "transports/simulated/simulated.hpp"
 
 namespace torii::simulated {
 namespace {
@@ -60,20 +59,6 @@ struct Member final : WordListener {
 
   void changed(std::uint64_t offset) noexcept override { execution.lanes().watch().changed(offset); }
 
-  /// The last step of fetch_ahead().
-  static constexpr std::size_t kFetchSteps = 3;
-  void fetch_ahead(std::size_t step) const noexcept {
-    if (step == 0) {
-      __builtin_prefetch(&is_done);
-      fetch(transport);
-      fetch(work);
-      __builtin_prefetch(&plan.plan.exchange);
-      __builtin_prefetch(&plan.remote);
-      __builtin_prefetch(&plan.out);
-    }
-    execution.fetch_ahead(static_cast<int>(step));
-  }
-
   Simulated transport;
   Work work;
   ModelledExecution execution;
@@ -100,9 +85,6 @@ Plan narrowed(const Call& call, int rank) {
   }
   return plan;
 }
-
-/// From so many ranks on their memory is worth large pages.
-constexpr int kRanksInLargePages = 2000;
 
 /// Lists have a few hundred bytes for each step of a rank. Beyond these all ranks run their lanes, whose messages are
 /// the same.
@@ -143,11 +125,6 @@ class Run {
     install_all();
     for (Part& part : parts_) part.network.watch(call.watched);
     for (int rank = 0; rank < ranks(); ++rank) start(rank);
-    if (ranks() >= kRanksInLargePages) {
-      parts_.front().network.gather_in_large_pages();
-      simulated::gather_in_large_pages(members_.data(), members_.data() + members_.size());
-      gather_heap_in_large_pages();
-    }
   }
 
   Outcome finish() {
@@ -204,10 +181,7 @@ class Run {
   void run_window(Part& part) noexcept {
     part.network.take_mail();
     while (part.network.next_instant(part.woken, window_end_)) {
-      for (std::size_t at = 0; at < part.woken.size(); ++at) {
-        fetch_ahead(part, at);
-        advance(part, part.woken[at]);
-      }
+      for (const int rank : part.woken) advance(part, rank);
     }
   }
 
@@ -308,18 +282,6 @@ class Run {
     const int operands = call_.request.leaves == nullptr ? 1 : call_.request.leaves->operands(rank);
     if (operands == 0) return 0;
     return index(operands - 1) * shape_.operand_stride_bytes + shape_.layout.total_bytes();
-  }
-
-  /// With thousands of ranks nothing of a rank is in a cache when its turn comes.
-  void fetch_ahead(const Part& part, std::size_t at) const {
-    const std::vector<int>& woken = part.woken;
-    constexpr std::size_t kApart = 3;  // ranks from one step to the next
-    for (std::size_t step = 0; step <= Member::kFetchSteps; ++step) {
-      const std::size_t ahead = at + (Member::kFetchSteps + 1 - step) * kApart;
-      if (ahead >= woken.size()) continue;
-      part.network.fetch_ahead(woken[ahead], step);
-      members_[index(woken[ahead])]->fetch_ahead(step);
-    }
   }
 
   void advance(Part& part, int rank) noexcept {

@@ -108,9 +108,9 @@ SimRow scheduled_row(const SimOptions& options, const TreeQuestion& question) {
 SimRow chain_row(const SimOptions& options, const TreeQuestion& question) {
   const TreeTopology& tree = *question.topology.tree();
   const Clock::time_point begun = Clock::now();
-  const Offer offer = find_algorithm("chain")->offer({.plan = question.request, .bytes = question.bytes});
+  const CostEstimate estimate = find_algorithm("chain")->estimate({.plan = question.request, .bytes = question.bytes});
   const std::size_t segment_bytes =
-      options.segment != "auto" ? read_size("--segment", options.segment) : offer.tuning.segment_bytes;
+      options.segment != "auto" ? read_size("--segment", options.segment) : estimate.tuning.segment_bytes;
   const std::vector<int> order = tree.depth_first(question.request.root);
   SimRow row = row_of(options, question, "chain");
   row.time_us = 1e6 * chain_time_s(tree, question.request.root, question.bytes, segment_bytes);

@@ -14,7 +14,7 @@ namespace torii::libfabric {
 enum class NoticeAction : std::uint64_t {
   wake = 0,     ///< nothing: the word is already in place, and the entry wakes a sleeper
   publish = 1,  ///< invert the line's word
-  half = 2,     ///< payload and signal travel separately and unordered: invert when the second one has arrived
+  join = 2,     ///< payload and signal travel separately and unordered: invert when the second one has arrived
 };
 
 constexpr std::uint64_t make_notice(NoticeAction action, std::uint64_t line_offset) noexcept {

@@ -13,7 +13,6 @@
 #include "runtime/base/index.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/fabric/words.hpp"
-#include "transports/simulated/large_pages.hpp"
 
 namespace torii::simulated {
 namespace {
@@ -56,12 +55,7 @@ Network::Network(const NetworkModel& model, std::size_t arena_bytes, bool carrie
                                          std::to_string(ranks) + " ranks; shorter segments or fewer slots take less");
   }
   world.memory = {memory, Unmap{bytes}};
-  // Words of thousands of ranks are far apart. If large pages are refused, the simulation is only slower.
-  const std::uintptr_t mapped = reinterpret_cast<std::uintptr_t>(memory);
-  const std::uintptr_t begin = round_up(mapped, kLargePageBytes);
-  const std::uintptr_t end = (mapped + bytes) / kLargePageBytes * kLargePageBytes;
-  if (!carries_data && begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-  world.arenas = reinterpret_cast<std::byte*>(round_up(mapped, kLineBytes));
+  world.arenas = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(memory), kLineBytes));
   alpha_ = in_ticks(model.alpha_us);
   overhead_ = in_ticks(model.overhead_us);
   world.ranks.resize(ranks);
@@ -360,10 +354,7 @@ bool Network::next_instant(std::vector<int>& woken, Time end) noexcept {
   while (!agenda_.empty() && agenda_.time() == now_) {
     due_.clear();
     while (!agenda_.empty() && agenda_.time() == now_) agenda_.take(due_);
-    for (std::size_t i = 0; i < due_.size(); ++i) {
-      fetch_due(i);
-      happen(due_[i], woken);
-    }
+    for (const Event& event : due_) happen(event, woken);
   }
   return true;
 }

@@ -124,10 +124,6 @@ class Network {
   void tell(int number, WordListener& listener) noexcept { rank(number).listener = &listener; }
   bool is_computing(int rank) const noexcept { return world_->ranks[static_cast<std::size_t>(rank)].clock > now_; }
 
-  /// After the last add_way().
-  void gather_in_large_pages() const noexcept;
-  /// Asks for the memory that puts of `rank` will touch shortly, in the steps of ModelledExecution::fetch_ahead().
-  void fetch_ahead(int rank, std::size_t step) const noexcept;
   /// Moves on to the next instant before `end` at which something happens, and lists the ranks for which something
   /// arrived. False if there is none.
   bool next_instant(std::vector<int>& woken, Time end = std::numeric_limits<Time>::max()) noexcept;
@@ -278,11 +274,6 @@ class Network {
   void schedule(Time time, Kind kind, std::uint32_t index) noexcept;
   void happen(const Event& event, std::vector<int>& woken) noexcept;
   void wake(int number, std::vector<int>& woken) noexcept;
-  // network_fetch.cpp
-  void fetch_due(std::size_t at) const noexcept;
-  void fetch_arrival(const Message& message, std::size_t step) const noexcept;
-  void fetch_change(int number, std::uint64_t offset, std::size_t step) const noexcept;
-  void fetch_queues(int number, std::size_t step) const noexcept;
   void change(int number, std::uint64_t offset, std::uint64_t value) noexcept;
   void note_moved(Rank& one) noexcept {
     if (one.messages_per_segment != 0 && ++one.moved % one.messages_per_segment == 0) one.progress.push_back(now_);
