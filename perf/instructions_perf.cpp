@@ -171,8 +171,9 @@ class Rank {
     const std::size_t elements = cell.bytes / sizeof(float);
     input_.reset(static_cast<float*>(std::aligned_alloc(kAlignBytes, kAlignBytes + cell.bytes)));
     result_.reset(static_cast<float*>(std::aligned_alloc(kAlignBytes, kAlignBytes + cell.bytes)));
-    std::fill_n(input_.get(), elements + kTurnBytes / sizeof(float), 1.0F);
-    std::fill_n(result_.get(), elements + kTurnBytes / sizeof(float), 1.0F);
+    const std::size_t room = elements + ranks_ * kTurnBytes / sizeof(float);
+    std::fill_n(input_.get(), room, 1.0F);
+    std::fill_n(result_.get(), room, 1.0F);
     Turn turn{team_, {}};
     turn.call.size = sizeof(turn.call);
     turn.call.collective = cell.collective;

@@ -96,7 +96,9 @@ bool Waits::ends_within(Request& request, std::int64_t most_ns) noexcept {
   const std::int64_t begin_ns = now_ns();
   if (wait_until(request, most_ns < kNever - begin_ns ? begin_ns + most_ns : kNever)) return ends_with(request);
   polling.note_moves(in_flight_.moves());
-  if (polling.is_turn_of(request.checks.turn, polling.waiting.poll_after(most_ns))) run_slow_checks(polling.waiting, request);
+  if (polling.is_turn_of(request.checks.turn, polling.waiting.poll_after(most_ns))) {
+    run_slow_checks(polling.waiting, request);
+  }
   if (ends_with(request)) return true;
   try {
     set_last_error("not yet done: " + monitor_.phase_text(request));

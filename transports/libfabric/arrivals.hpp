@@ -16,8 +16,8 @@ class Arrivals {
   Arrivals(const Arrivals&) = delete;
   Arrivals& operator=(const Arrivals&) = delete;
 
-  /// Executes the notice in the completion data. Returns false and changes nothing for an action or a line that does not
-  /// exist.
+  /// Executes the notice in the completion data. Returns false and changes nothing for an action or a line that does
+  /// not exist.
   bool take(std::uint64_t notice) noexcept;
   /// Clears the halves that have arrived for these bytes of the arena.
   void forget(std::uint64_t offset, std::size_t bytes) noexcept;
