@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds the figures of a page that are claimed to come from saved runs, and those that should be.
+# Finds the figures of a page that claims.txt says come from saved runs, and those that should be there.
 import collections
 import pathlib
 import re
@@ -11,14 +11,14 @@ import saved_runs  # noqa: E402
 
 # Pages in which every figure with a unit needs a claim or an exception. In other pages what is claimed is compared.
 STRICT_PAGES = ("README.md", "docs/benchmarks.md")
-COMMENT = re.compile(r"<!--.*?-->", re.S)
-CLAIM = re.compile(r"<!-- claim: (\S+) (.+?) -->", re.S)
-NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+PLACE = "{}"  # where an excerpt has a figure
+NUMBER = r"(?<![\w.,])(\d[\d,]*(?:\.\d+)?)(?![\d]|[.,]\d)"
 # A figure with a unit, or a ratio.
-FIGURE = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)(?: ?(?:%|[GM]B/s|[GM]bit/s)| (?:us|ms|ns|times)\b|x\b)"
-                    r"|\bratio (?:\w+ ){0,2}(\d[\d,]*(?:\.\d+)?)")
-FARTHEST = 30  # characters between a figure and its claim
+FIGURE = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)(?:\s?(?:%|[GM]B/s|[GM]bit/s)|\s(?:us|ms|ns|times)\b|x\b)"
+                    r"|\bratio\s(?:\w+\s){0,2}(\d[\d,]*(?:\.\d+)?)")
 
+# An excerpt of a page, and for each of its figures where a saved run says it: pairs of file and expression.
+Excerpt = collections.namedtuple("Excerpt", "page text figures")
 Claim = collections.namedtuple("Claim", "page printed file expression begin end")
 
 
@@ -28,38 +28,54 @@ def pages(root=ROOT):
     return sorted(str(path.relative_to(root)) for path in found)
 
 
-def prose(content):
-    """The page with the same length, without code blocks, generated blocks and inline code."""
-    def blank(match):
-        return re.sub(r"[^\n]", " ", match[0])
-    content = re.sub(r"^```.*?^```", blank, content, flags=re.S | re.M)
-    content = re.sub(r"<!-- generated:.*?<!-- end -->", blank, content, flags=re.S)
-    return re.sub(r"`[^`\n]*`", blank, content)
+def blanked(content, *patterns):
+    """The content with the same length and lines, without what the patterns match."""
+    for pattern in patterns:
+        content = re.sub(pattern, lambda match: re.sub(r"[^\n]", " ", match[0]), content, flags=re.S | re.M)
+    return content
 
 
-def without_code(content):
-    """As prose(), but with inline code, which claims may hold."""
-    def blank(match):
-        return re.sub(r"[^\n]", " ", match[0])
-    return re.sub(r"^```.*?^```", blank, content, flags=re.S | re.M)
+def read_excerpts(text):
+    """The excerpts of claims.txt, whose first lines say how it is written."""
+    found, page = [], ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line or line.startswith("#"):
+            continue
+        indent = len(line) - len(line.lstrip(" "))
+        if indent == 0:
+            page = line
+        elif indent == 2 and page:
+            found.append(Excerpt(page, line.strip(), []))
+        elif indent == 4 and found and found[-1].page == page and " " in line.strip():
+            found[-1].figures.append(tuple(line.strip().split(" ", 1)))
+        else:
+            raise saved_runs.BadClaim(f"claims.txt:{number}: neither a page, an excerpt nor FILE EXPRESSION")
+    for excerpt in found:
+        if not excerpt.figures or len(excerpt.figures) != excerpt.text.count(PLACE):
+            raise saved_runs.BadClaim(f"{excerpt.page}: '{excerpt.text}' has {excerpt.text.count(PLACE)} places and "
+                                      f"{len(excerpt.figures)} figures")
+    return found
 
 
-def find_claims(page, content):
-    """Claims with the number before them. BadClaim if a claim has none."""
-    content = without_code(content)
+def find_claims(page, content, excerpts):
+    """The claims of a page in their order. BadClaim if an excerpt is not there exactly once, or claims a figure that
+    another one claims."""
+    content = blanked(content, r"^```.*?^```", r"<!-- generated:.*?<!-- end -->")
     found = []
-    for match in CLAIM.finditer(content):
-        before = COMMENT.sub(lambda one: " " * len(one[0]), content[:match.start()])
-        numbers = list(NUMBER.finditer(before, max(0, match.start() - FARTHEST)))
-        # A number that the window cuts in two would be read without its first digits.
-        if numbers and numbers[-1].start() == match.start() - FARTHEST:
-            numbers = []
-        if not numbers:
-            raise saved_runs.BadClaim(f"{page}: no number within {FARTHEST} characters before '{match[0]}'")
-        number = numbers[-1]
-        found.append(Claim(page, number[0], match[1], " ".join(match[2].split()), number.start(), number.end()))
-    if len(found) != content.count("<!-- claim"):
-        raise saved_runs.BadClaim(f"{page}: a claim is not <!-- claim: FILE FIGURE -->")
+    for excerpt in excerpts:
+        if excerpt.page != page:
+            continue
+        words = (r"\s+".join(map(re.escape, part.split(" "))) for part in excerpt.text.split(PLACE))
+        # Within a look-ahead, matches that overlap are found, too.
+        matches = list(re.finditer(f"(?={NUMBER.join(words)})", content))
+        if len(matches) != 1:
+            raise saved_runs.BadClaim(f"{page}: '{excerpt.text}' is there {len(matches)} times, and not once")
+        for at, (file, expression) in enumerate(excerpt.figures, 1):
+            found.append(Claim(page, matches[0][at], file, expression, *matches[0].span(at)))
+    found.sort(key=lambda claim: claim.begin)
+    for one, other in zip(found, found[1:]):
+        if one.begin == other.begin:
+            raise saved_runs.BadClaim(f"{page}: {one.printed} is claimed twice: {one.expression}, {other.expression}")
     return found
 
 
@@ -90,10 +106,10 @@ def read_exceptions(path):
     return found
 
 
-def unclaimed(page, content, exceptions):
+def unclaimed(page, content, excerpts, exceptions):
     """Figures with a unit that have neither a claim nor an exception; and the exceptions that were used."""
-    claimed = {claim.begin for claim in find_claims(page, content)}
-    text = COMMENT.sub(lambda one: re.sub(r"[^\n]", " ", one[0]), prose(content))
+    claimed = {claim.begin for claim in find_claims(page, content, excerpts)}
+    text = blanked(content, r"^```.*?^```", r"<!-- generated:.*?<!-- end -->", r"`[^`\n]*`", r"<!--.*?-->")
     missing, used = [], set()
     for match in FIGURE.finditer(text):
         number = 1 if match[1] else 2

@@ -11,6 +11,7 @@ import unittest
 import claims
 import saved_runs
 
+EXCERPTS = claims.read_excerpts(pathlib.Path(__file__).with_name("claims.txt").read_text(encoding="utf-8"))
 EXCEPTIONS = claims.read_exceptions(pathlib.Path(__file__).with_name("exceptions.txt"))
 GENERATED = ("README.md", "docs/benchmarks.md", "docs/figures/ratios.svg")
 
@@ -24,8 +25,13 @@ def benchmarks(*arguments):
                           capture_output=True, text=True, timeout=60, check=False)
 
 
-def all_faults(page, content):
-    return [fault for fault in map(claims.fault_of, claims.find_claims(page, content)) if fault]
+def all_faults(page, content, excerpts=EXCERPTS):
+    return [fault for fault in map(claims.fault_of, claims.find_claims(page, content, excerpts)) if fault]
+
+
+def excerpts_of(text, *figures):
+    """As claims.txt has them for the page "page"."""
+    return claims.read_excerpts("\n    ".join([f"page\n  {text}", *figures]))
 
 
 class Pages(unittest.TestCase):
@@ -36,15 +42,23 @@ class Pages(unittest.TestCase):
     def test_claims_hold(self):
         count = 0
         for page in claims.pages():
-            count += len(claims.find_claims(page, content_of(page)))
+            count += len(claims.find_claims(page, content_of(page), EXCERPTS))
             self.assertEqual(all_faults(page, content_of(page)), [])
         self.assertGreaterEqual(count, 10)
+        self.assertEqual(count, sum(len(excerpt.figures) for excerpt in EXCERPTS), "excerpts of pages that are gone")
+
+    def test_pages_are_for_readers_of_their_text(self):
+        """The only comments are the marks around what programs write."""
+        for page in claims.pages():
+            found = re.findall(r"<!--.*?-->", claims.blanked(content_of(page), r"^```.*?^```"), re.S)
+            found = [comment for comment in found if not re.match(r"<!-- (generated: |(begin|end)\b)", comment)]
+            self.assertEqual(found, [], f"{page}: claims are in claims.txt")
 
     def test_figures_with_units_have_claims(self):
         used = set()
         for page in claims.STRICT_PAGES:
-            missing, some = claims.unclaimed(page, content_of(page), EXCEPTIONS)
-            self.assertEqual(missing, [], f"{page}: write a claim behind each, or a line in exceptions.txt")
+            missing, some = claims.unclaimed(page, content_of(page), EXCERPTS, EXCEPTIONS)
+            self.assertEqual(missing, [], f"{page}: write a line into claims.txt for each, or into exceptions.txt")
             used |= some
         self.assertEqual(used, set(EXCEPTIONS), "exceptions that nothing needs")
 
@@ -80,13 +94,23 @@ class ChangedByHand(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_each_claimed_figure(self):
-        for page in claims.STRICT_PAGES:
-            for claim in claims.find_claims(page, content_of(page)):
+        for page in claims.pages():
+            content = content_of(page)
+            for claim in claims.find_claims(page, content, EXCERPTS):
                 last = claim.printed[-1]
                 changed = claim.printed[:-1] + str((int(last) + 1) % 10)
-                content = content_of(page)
-                content = content[:claim.begin] + changed + content[claim.end:]
-                self.assertEqual(len(all_faults(page, content)), 1, f"{page}: {claim.printed} as {changed}")
+                self.assertEqual(len(all_faults(page, content[:claim.begin] + changed + content[claim.end:])), 1,
+                                 f"{page}: {claim.printed} as {changed}")
+
+    def test_each_sentence_with_a_claim(self):
+        for excerpt in EXCERPTS:
+            content = content_of(excerpt.page)
+            words = max(excerpt.text.split(claims.PLACE), key=len).split()
+            self.assertRegex(content, r"\s+".join(map(re.escape, words)))
+            changed = re.sub(r"\s+".join(map(re.escape, words)), "other words", content)
+            for page in (changed, content + "\n" + excerpt.text.replace(claims.PLACE, "1")):
+                with self.assertRaises(saved_runs.BadClaim):
+                    claims.find_claims(excerpt.page, page, EXCERPTS)
 
     def test_each_generated_block(self):
         for page in claims.STRICT_PAGES:
@@ -106,22 +130,58 @@ class ChangedByHand(unittest.TestCase):
         self.assertEqual(benchmarks("--check", "--root", str(self.folder)).returncode, 1)
 
     def test_a_figure_without_claim(self):
-        for figure in ("It takes 12 us.", "It is 3.5 times faster.", "It is 7 % more.", "a ratio of 1.8", "2x as fast"):
-            missing, _ = claims.unclaimed("README.md", content_of("README.md") + figure, EXCEPTIONS)
+        for figure in ("It takes 12 us.", "It takes 12\nus.", "It is 3.5 times faster.", "It is 7 % more.",
+                       "a ratio of 1.8", "2x as fast"):
+            missing, _ = claims.unclaimed("README.md", content_of("README.md") + figure, EXCERPTS, EXCEPTIONS)
             self.assertEqual(len(missing), 1, figure)
 
+    def test_a_figure_whose_claim_is_gone(self):
+        for excerpt in (excerpt for excerpt in EXCERPTS if excerpt.page == "README.md"):
+            others = [other for other in EXCERPTS if other != excerpt]
+            missing, _ = claims.unclaimed("README.md", content_of("README.md"), others, EXCEPTIONS)
+            self.assertGreaterEqual(len(missing), 1, excerpt.text)
+
     def test_a_claim_without_its_run_or_figure(self):
-        for claim in ("1.5<!-- claim: perf/results/2020-01-01-none.json ratio -->",
-                      "1.5<!-- claim: perf/results/2026-11-27-compare.json ratio -->",
-                      "1.5<!-- claim: perf/results/2026-11-27-compare.json max nothing -->",
-                      "1.5<!-- claim: perf/results/2026-11-26-programs.txt /no such line (.*)/ -->",
-                      "1.5<!-- claim: perf/results/2026-11-26-programs.txt /no group/ -->",
-                      "1.5<!-- claim: VERSION /(.*)/ -->"):
-            self.assertEqual(len(all_faults("page", claim)), 1, claim)
-        for claim in ("<!-- claim: perf/results/2026-11-27-compare.json ratio -->", "1.5<!-- claim: ratio -->",
-                      "1.5" + " " * claims.FARTHEST + "<!-- claim: perf/results/2026-11-27-compare.json ratio -->"):
-            with self.assertRaises(saved_runs.BadClaim):
-                claims.find_claims("page", claim)
+        for figure in ("perf/results/2020-01-01-none.json ratio",
+                       "perf/results/2026-11-27-compare.json ratio",
+                       "perf/results/2026-11-27-compare.json max nothing",
+                       "perf/results/2026-11-26-programs.txt /no such line (.*)/",
+                       "perf/results/2026-11-26-programs.txt /no group/",
+                       "VERSION /(.*)/"):
+            self.assertEqual(len(all_faults("page", "It is 1.5.", excerpts_of("is {}.", figure))), 1, figure)
+
+    def test_an_excerpt_is_there_once(self):
+        run = "perf/results/2026-11-27-compare.json ratio"
+        excerpts = excerpts_of("is {} times {} of", run, run)
+        for content in ("It is 1.5 times 7 of", "It\nis  1.5\n  times 7 of",
+                        "```\nis 2 times 3 of\n```\nis 1 times 2 of"):
+            self.assertEqual(len(claims.find_claims("page", content, excerpts)), 2, content)
+        for content in ("", "is 1.5 time 7 of", "is 1.5times 7 of", "is x times 7 of", "is 1.5x times 7 of",
+                        "is 1 times 2 of, is 1 times 2 of", "```\nis 1 times 2 of\n```\n",
+                        "<!-- generated: a -->\nis 1 times 2 of\n<!-- end -->"):
+            with self.assertRaisesRegex(saved_runs.BadClaim, "is there [02] times"):
+                claims.find_claims("page", content, excerpts)
+        # A part of a number is no number.
+        for text, content, expected in (("{} is", "1.25 is", ["1.25"]), ("1{} is", "1.25 is", []),
+                                        ("is {}", "is 1,234", ["1,234"]), ("is {}.5", "is 1.5", [])):
+            found = [claim.printed for claim in self.claims_or_none(content, excerpts_of(text, run))]
+            self.assertEqual(found, expected, text)
+        with self.assertRaisesRegex(saved_runs.BadClaim, "claimed twice"):
+            claims.find_claims("page", "It is 1.5 times",
+                               excerpts_of("is {} times", run) + excerpts_of("It is {}", run))
+
+    def claims_or_none(self, content, excerpts):
+        try:
+            return claims.find_claims("page", content, excerpts)
+        except saved_runs.BadClaim:
+            return []
+
+    def test_a_file_of_claims_that_cannot_be_read(self):
+        for text in ("  an excerpt {} of no page\n    a b", "page\n    a b", "page\n  is {}\n    a", "page\n   is {}",
+                     "page\n  is {}\nother\n    a b", "page\n  is {}", "page\n  is\n", "page\n  is\n    a b",
+                     "page\n  is {}\n    a b\n    a c", "page\n  is {} {}\n    a b"):
+            with self.assertRaises(saved_runs.BadClaim, msg=text):
+                claims.read_excerpts(text)
 
     def test_a_saved_run_without_host_or_commit_makes_no_table(self):
         (self.folder / "run.txt").write_text("# command: perf/programs\nblacs 3.6 3.1 0.86\n", encoding="utf-8")
