@@ -15,6 +15,7 @@ import addresses  # noqa: E402
 import check_links  # noqa: E402
 import header_filter  # noqa: E402
 import navigation  # noqa: E402
+import wrapping  # noqa: E402
 
 SITE = {
     "index.html": """<html><head><link rel="stylesheet" href="site.css"><link rel="icon" href="data:,"></head><body>
@@ -180,6 +181,28 @@ class Addresses(WithFolder):
         missing = ("missing.md", "../../outside.md", "/etc/passwd")
         self.assertEqual([links.link(link) for link in missing], list(missing))
         self.assertEqual(links.faults, [f"docs/a.md: {link} does not exist" for link in missing])
+
+
+class Wrapping(unittest.TestCase):
+    def test_breaks_between_words(self):
+        self.assertEqual(wrapping.wrapped("one two three", 7), ["one two", "three"])
+        self.assertEqual(wrapping.wrapped("one two", 7), ["one two"])
+        self.assertEqual(wrapping.wrapped("", 7), [""])
+
+    def test_items_keep_their_indent(self):
+        self.assertEqual(wrapping.wrapped("- one two", 6), ["- one", "  two"])
+        self.assertEqual(wrapping.wrapped("  10. one two", 9), ["  10. one", "      two"])
+        self.assertEqual(wrapping.wrapped("  one two", 6), ["  one", "  two"])
+
+    def test_keeps_code_links_and_rows_of_tables_whole(self):
+        for word in ("`a b  c`", "``a ` b``", "[a b](c.md)", "[`a b`](c.md),", "([a b](c.md#d))", "![a b](c.svg)"):
+            self.assertEqual(wrapping.wrapped(f"{word} {word}", 3), [word, word])
+        self.assertEqual(wrapping.wrapped("| one | two |", 3), ["| one | two |"])
+
+    def test_no_line_begins_like_another_block(self):
+        for word in ("-", "+", "*", "1.", "2)", "#", "> a", "|", "=", "---", "<b>", "~~~"):
+            self.assertEqual(wrapping.wrapped(f"one two {word} three", 8), ["one", f"two {word}", "three"])
+        self.assertEqual(wrapping.wrapped("one -- two *three* 1.5", 3), ["one", "--", "two", "*three*", "1.5"])
 
 
 class Headers(unittest.TestCase):

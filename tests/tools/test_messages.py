@@ -74,6 +74,13 @@ class Messages(unittest.TestCase):
         result = self.run_program("--check")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
+    def test_long_advice_takes_several_lines(self):
+        self.write("advice.txt", ADVICE.replace("Look at the cable.", "Look at the cable. " * 6 + "Then at the device."))
+        self.run_program("--write")
+        page = (self.root / "docs/troubleshooting.md").read_text(encoding="utf-8")
+        self.assertIn("- `engine … of … is closed` — " + "Look at the cable. " * 4 + "Look at the\n  cable.", page)
+        self.assertEqual(self.run_program("--check").returncode, 0)
+
     def test_planted_message_makes_the_list_old(self):
         self.run_program("--write")
         self.write("api/a.cpp", SOURCE + 'const char* more = "this one is planted";\n')
