@@ -64,7 +64,7 @@ class Pages(unittest.TestCase):
 
     def test_readme_is_short_and_names_losses(self):
         readme = content_of("README.md")
-        self.assertLessEqual(len(readme.splitlines()), 150)
+        self.assertLessEqual(len(readme.splitlines()), 160)
         rows = re.findall(r"^\|.*\|\*\*0\.\d+\*\*\|.*$", readme, re.M)
         self.assertGreaterEqual(len(rows), 2, "the table of results has to show losses")
 
