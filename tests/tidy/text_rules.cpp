@@ -76,11 +76,41 @@ void check_licence(const fs::path&, const SourceFile& file, std::vector<Violatio
   if (!is_comment) report(violations, "licence", file, first + 1, "after the SPDX line say what the file is");
 }
 
+/// Whether a line of Markdown, without its indent, could be two: it has a space outside of inline code and of links,
+/// and is no row of a table and no heading.
+bool can_be_broken(std::string_view line) {
+  if (line.starts_with('|') || line.starts_with('#')) return false;
+  size_t at = std::min(line.find_first_not_of("0123456789"), line.size());  // behind the mark of a list
+  if (at == 0 ? line.find_first_of("-*+") == 0 : line.find_first_of(".)", at) == at) ++at;
+  if (at < line.size() && line[at] == ' ') ++at;
+  for (; at < line.size(); ++at) {
+    if (line[at] == ' ') return true;
+    size_t end = std::string_view::npos;
+    if (line[at] == '`') {
+      const size_t marks = std::min(line.find_first_not_of('`', at), line.size()) - at;
+      end = line.find(line.substr(at, marks), at + marks);
+      if (end != std::string_view::npos) end += marks - 1;
+    } else if (line[at] == '[') {
+      const size_t text_end = std::min(line.find(']', at), line.size());
+      if (line.substr(text_end).starts_with("](")) end = line.find(')', text_end);
+    }
+    if (end != std::string_view::npos) at = end;
+  }
+  return false;
+}
+
 void check_line_length(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
-  if (!is_source(file)) return;
+  if (file.kind == Kind::other) return;
+  bool in_code = false;
   for (size_t i = 0; i < file.lines.size(); ++i) {
-    if (columns(file.lines[i]) > kLineColumns) {
-      report(violations, "line_length", file, i, std::to_string(columns(file.lines[i])) + " columns; at most 120");
+    const std::string& line = file.lines[i];
+    if (file.kind == Kind::prose) {
+      const std::string_view text = std::string_view(line).substr(std::min(line.find_first_not_of(' '), line.size()));
+      if (text.starts_with("```")) in_code = !in_code;
+      if (in_code || !can_be_broken(text)) continue;
+    }
+    if (columns(line) > kLineColumns) {
+      report(violations, "line_length", file, i, std::to_string(columns(line)) + " columns; at most 120");
     }
   }
 }

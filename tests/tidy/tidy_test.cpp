@@ -90,6 +90,19 @@ TEST_F(Planted, Licence) {
 TEST_F(Planted, LineLength) {
   expect_caught("line_length", 3, "runtime/base/a.cpp", head("// " + repeat("x", 118) + "\n"));
   expect_clean("runtime/base/a.cpp", head("// " + repeat("\u00e9", 117) + "\n"));
+  const std::string word = repeat("x", 121);
+  const std::string link = "[the words of a link](https://example.org/" + word + ")";
+  for (const std::string& broken :
+       {"a " + word, word + " a", "- a " + word, "12. a " + word, "  a " + word, "`a` " + word, link + " a",
+        "`a " + word, "[a " + word, "[a] b " + link, "```\n```\na " + word}) {
+    const int line = broken.starts_with("```") ? 3 : 1;
+    expect_caught("line_length", line, "docs/a.md", broken + "\n");
+  }
+  for (const std::string& whole : {word, "- " + word, "  12. " + word, "- `a " + word + "`", "``a ` " + word + "``",
+                                   "# a " + word, "| a | " + word, "  | a | " + word, "```\na " + word + "\n```",
+                                   "- " + link, "!" + link, "a " + repeat("\u00e9", 118)}) {
+    expect_clean("docs/a.md", whole + "\n");
+  }
 }
 
 TEST_F(Planted, FileLength) {
@@ -342,7 +355,7 @@ TEST_F(Planted, Documents) {
   expect_caught("documents", 1, "docs/a.md", "[b](b.md#second)\n");
   expect_caught("documents", 1, "docs/a.md", "[a](#no-such)\n");
   expect_clean("docs/a.md",
-               "# A\nTORII_DEPTH, TORII_WIDTH, --depth, [b](b.md#the-first-heading-of-two) [a](#a) "
+               "# A\nTORII_DEPTH, TORII_WIDTH, --depth, [b](b.md#the-first-heading-of-two) [a](#a)\n"
                "`cmake --preset x` [d](https://example.org/d)\n");
 }
 

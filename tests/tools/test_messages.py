@@ -75,7 +75,8 @@ class Messages(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_long_advice_takes_several_lines(self):
-        self.write("advice.txt", ADVICE.replace("Look at the cable.", "Look at the cable. " * 6 + "Then at the device."))
+        advice = "Look at the cable. " * 6 + "Then at the device."
+        self.write("advice.txt", ADVICE.replace("Look at the cable.", advice))
         self.run_program("--write")
         page = (self.root / "docs/troubleshooting.md").read_text(encoding="utf-8")
         self.assertIn("- `engine … of … is closed` — " + "Look at the cable. " * 4 + "Look at the\n  cable.", page)
