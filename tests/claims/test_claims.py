@@ -14,6 +14,9 @@ import saved_runs
 EXCERPTS = claims.read_excerpts(pathlib.Path(__file__).with_name("claims.txt").read_text(encoding="utf-8"))
 EXCEPTIONS = claims.read_exceptions(pathlib.Path(__file__).with_name("exceptions.txt"))
 GENERATED = ("README.md", "docs/benchmarks.md", "docs/figures/ratios.svg")
+# The name of a saved run, and where it may stand.
+RUN = re.compile(r"\b(?:\d{4}-\d\d-\d\d-[\w-]+\.(?:json|svg|txt)|instructions\.txt)\b")
+FOLDERS = ("api", "collectives", "perf", "plugins", "runtime", "tests", "tools", "transports")
 
 
 def content_of(page):
@@ -67,6 +70,20 @@ class Pages(unittest.TestCase):
         self.assertLessEqual(len(readme.splitlines()), 160)
         rows = re.findall(r"^\|.*\|\*\*0\.\d+\*\*\|.*$", readme, re.M)
         self.assertGreaterEqual(len(rows), 2, "the table of results has to show losses")
+
+    def test_saved_runs_are_named(self):
+        """A page, a source or a test names each saved run, and its list all of them."""
+        listed = content_of("perf/results/README.md")
+        names = {path.name for path in saved_runs.RESULTS.iterdir()} - {"README.md"}
+        self.assertEqual({name for name in names if name not in listed}, set(), "not in perf/results/README.md")
+        self.assertEqual(set(RUN.findall(listed)) - names, set(), "perf/results/README.md names what is gone")
+        used = set()
+        for place in ("dev", *claims.pages(), *FOLDERS):
+            path = claims.ROOT / place
+            for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+                if file.is_file() and saved_runs.RESULTS not in file.parents:
+                    used.update(RUN.findall(file.read_text(encoding="utf-8", errors="ignore")))
+        self.assertEqual(names - used, set(), "nothing names these: remove them")
 
     def test_the_shortest_algorithm_has_fewer_than_50_lines(self):
         lines = content_of("tests/outside/line.cpp").splitlines()
