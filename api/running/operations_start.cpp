@@ -6,6 +6,7 @@
 
 #include "api/calls/call_buffers.hpp"
 #include "api/calls/leaf_folding.hpp"
+#include "api/running/caught.hpp"
 #include "api/running/operations.hpp"
 #include "runtime/base/cancellation.hpp"
 
@@ -15,20 +16,23 @@ namespace {
 /// The call plan that `find` finds, if the request's buffers fit it; otherwise nullptr, and the status.
 template <class Find>
 auto checked(Request& request, Status& status, const Membership& members, Find&& find) noexcept -> decltype(find()) {
-  try {
+  decltype(find()) call_plan = nullptr;
+  const Status outcome = caught([&] {
     take_blocks(request, members);
-    const auto call_plan = find();
+    call_plan = find();
     check_buffers(request.arguments, *call_plan);
     if (request.arguments.leaves != nullptr) check_leaf_stride(request.arguments, *call_plan, members.rank());
-    return call_plan;
-  } catch (const Error& error) {
-    status = error.status();
-    set_last_error(error.what());
-  } catch (const std::exception& error) {
-    status = Status::no_resource;
-    set_last_error(error.what());
-  }
+  });
+  if (outcome == Status::ok) return call_plan;
+  status = outcome;
   return nullptr;
+}
+
+/// The team fails, for the reason in last_error().
+Status fail_at(int member, Status status, InFlight& in_flight) noexcept {
+  std::string reason;
+  (void)caught([&] { reason = last_error(); });
+  return in_flight.fail(status, member, reason);
 }
 
 void give_back_operands(Request& request, ArenaCopies& copies) noexcept {
@@ -73,16 +77,9 @@ CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept 
 /// a cancellation point.
 [[gnu::noinline]] bool Operations::fold_leaves_of(Request& request, Status& status) noexcept {
   const CancellationHeld held(request.arguments.leaf.write != nullptr);
-  try {
-    fold_leaves(request, copies_, members_.rank());
-    return true;
-  } catch (const Error& error) {
-    status = error.status();
-    set_last_error(error.what());
-  } catch (const std::exception& error) {
-    status = Status::no_resource;
-    set_last_error(error.what());
-  }
+  const Status outcome = caught([&] { fold_leaves(request, copies_, members_.rank()); });
+  if (outcome == Status::ok) return true;
+  status = outcome;
   give_back_operands(request, copies_);
   return false;
 }
@@ -105,34 +102,20 @@ void Operations::take_place(Request& request) noexcept {
 /// Installs the request's plan, and makes room in the queue if the request has to wait.
 Status Operations::make_ready(Request& request) noexcept {
   const CancellationHeld held;
-  try {
+  const Status outcome = caught([&] {
     plans_.install_on(*request.call_plan, request.runs_on, waits_);
     if (Channel& channel = channels_[request.runs_on]; channel.current != nullptr) channel.queue.push_back(&request);
-    return Status::ok;
-  } catch (const Error& error) {
-    set_last_error(error.what());
-    if (in_flight_.is_poisoned()) return error.status();  // learnt while staging was recycled: the cause, told once
-    return failed_.is_set() ? in_flight_.adopt_failure()
-                            : in_flight_.fail(error.status(), members_.rank(), error.what());
-  } catch (const std::exception& error) {
-    return in_flight_.fail(Status::no_resource, members_.rank(), error.what());
-  }
+  });
+  // Poisoned: learnt while staging was recycled, the cause, told once.
+  if (outcome == Status::ok || in_flight_.is_poisoned()) return outcome;
+  return failed_.is_set() ? in_flight_.adopt_failure() : fail_at(members_.rank(), outcome, in_flight_);
 }
 
 /// A send or receive is in no order with the team's calls: a refused one counts for nobody.
 Status Operations::start_pair(Request& request) noexcept {
-  try {
-    pairs_.check(*request.pair);
-    if (has_failed()) return in_flight_.adopt_failure();
-    in_flight_.start(request);
-    return Status::ok;
-  } catch (const Error& error) {
-    set_last_error(error.what());
-    return error.status();
-  } catch (const std::exception& error) {
-    set_last_error(error.what());
-    return Status::no_resource;
-  }
+  const Status refused = caught([&] { pairs_.check(*request.pair); });
+  if (refused != Status::ok) return refused;
+  return has_failed() ? in_flight_.adopt_failure() : caught([&] { in_flight_.start(request); });
 }
 
 Status Operations::cancel(Request& request, bool& is_cancelled) noexcept {
@@ -154,7 +137,7 @@ Status Operations::start(Request& request) noexcept {
     ++request.starts_refused;
     // Peers of a persistent operation wait at a place of its own, where no notice of a refused call reaches them.
     if (request.call_plan != nullptr && request.channel >= 0) {
-      return in_flight_.fail(status, members_.rank(), last_error());
+      return fail_at(members_.rank(), status, in_flight_);
     }
     note_refusal(calls_.count(), last_error());
     return status;
@@ -216,7 +199,7 @@ Status Operations::open_channel(Request& request) noexcept {
 
 /// Gives a persistent operation the lowest free channel, and installs its plan there.
 Status Operations::take_channel(Request& request) noexcept {
-  try {
+  return caught([&] {
     // Taken only when its plan is installed: until then this operation does not prevent recycling.
     const int channel = channels_.lowest_free();
     CallPlan& call_plan = *std::exchange(request.call_plan, nullptr);  // each start finds it again
@@ -226,14 +209,7 @@ Status Operations::take_channel(Request& request) noexcept {
     plans_.install_on(call_plan, static_cast<std::size_t>(channel), waits_);
     channels_.take(channel);
     request.channel = channel;
-  } catch (const Error& error) {
-    set_last_error(error.what());
-    return error.status();
-  } catch (const std::exception& error) {
-    set_last_error(error.what());
-    return Status::no_resource;
-  }
-  return Status::ok;
+  });
 }
 
 Status Operations::close_channel(const Request& request) noexcept {
