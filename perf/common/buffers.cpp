@@ -110,10 +110,9 @@ CallData::CallData(const Job& job, const Options& options, Memory memory, size_t
   const size_t count = options.collective == TORII_BARRIER ? 0 : std::max<size_t>(1, bytes / (parts * element_bytes_));
   elements_ = count * parts;
   bytes_ = elements_ * element_bytes_;
-  const bool gives_block = options.collective == TORII_ALL_GATHER || options.collective == TORII_GATHER;
-  const bool takes_block = options.collective == TORII_REDUCE_SCATTER || options.collective == TORII_SCATTER;
-  input_elements_ = gives_block ? count : elements_;
-  result_elements_ = takes_block ? count : elements_;
+  const VectorLengths lengths = lengths_of(options.collective, count, job.ranks(), job.rank());
+  input_elements_ = lengths.input;
+  result_elements_ = lengths.result;
   call_.size = sizeof(call_);
   call_.collective = options.collective;
   call_.count = count;
@@ -139,30 +138,18 @@ CallData::CallData(const Job& job, const Options& options, Memory memory, size_t
 }
 
 void CallData::place(bool in_place) {
-  const size_t own_block = static_cast<size_t>(job_.rank()) * call_.count * element_bytes_;
-  input_ = first_->data();
-  result_ = in_place ? input_ : second_->data();
-  if (in_place && call_.collective == TORII_ALL_GATHER) input_ = result_ + own_block;
-  if (in_place && call_.collective == TORII_REDUCE_SCATTER) result_ = input_ + own_block;
-  // In place is the root's block only; it lies in the vector of all of them.
-  const bool at_root = job_.rank() == call_.root;
-  if (in_place && at_root && call_.collective == TORII_SCATTER) result_ = input_ + own_block;
-  if (in_place && at_root && call_.collective == TORII_GATHER) input_ = result_ + own_block;
+  const VectorLengths lengths = lengths_of(call_.collective, call_.count, job_.ranks(), job_.rank());
+  input_ = first_->data() + (in_place ? lengths.input_at * element_bytes_ : 0);
+  result_ = in_place ? first_->data() + lengths.result_at * element_bytes_ : second_->data();
   call_.input = call_.collective == TORII_BROADCAST ? nullptr : input_;
   call_.result = result_;
   if (!has_result() && !in_place && !is_prefix(call_.collective)) call_.result = nullptr;
 }
 
-bool CallData::has_result() const {
-  const bool at_root_only = call_.collective == TORII_REDUCE || call_.collective == TORII_GATHER;
-  if (call_.collective == TORII_EXSCAN) return job_.rank() != 0;
-  return !at_root_only || job_.rank() == call_.root;
-}
+bool CallData::has_result() const { return torii::has_result(call_.collective, job_.rank(), call_.root); }
 
 void CallData::refresh(int i) {
-  if (call_.count == 0) return;
-  const bool root_gives = call_.collective == TORII_BROADCAST || call_.collective == TORII_SCATTER;
-  if (root_gives && job_.rank() != call_.root) return;
+  if (call_.count == 0 || !has_input(call_.collective, job_.rank(), call_.root)) return;
   if (!patterns_[i % 2].empty()) std::memcpy(input_, patterns_[i % 2].data(), patterns_[i % 2].size());
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "perf/common/failure.hpp"
+#include "tools/collective_shape.hpp"
 
 namespace torii::perf {
 namespace {
@@ -113,18 +114,8 @@ Statistics summarise(std::span<const std::vector<double>> blocks_ns) {
 
 double busbw_factor(torii_collective collective, int ranks) {
   const double share = static_cast<double>(ranks - 1) / ranks;
-  switch (collective) {
-    case TORII_ALLREDUCE:
-      return 2 * share;
-    case TORII_ALL_GATHER:
-    case TORII_REDUCE_SCATTER:
-    case TORII_ALLTOALL:
-    case TORII_SCATTER:
-    case TORII_GATHER:
-      return share;
-    default:
-      return 1;
-  }
+  if (collective == TORII_ALLREDUCE) return 2 * share;
+  return has_blocks(collective) ? share : 1;
 }
 
 }  // namespace torii::perf

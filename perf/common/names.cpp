@@ -71,10 +71,6 @@ constexpr std::array kOps = {
 // There is no user operation here.
 static_assert(kOps.size() == TORII_AVG && kOps[TORII_BXOR].op == TORII_BXOR);
 
-constexpr std::array kCollectives = {"barrier",  "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter",
-                                     "alltoall", "scatter",   "gather", "scan",      "exscan"};
-static_assert(kCollectives.size() == TORII_EXSCAN + 1);
-
 }  // namespace
 
 std::span<const std::string_view> all_algorithms() {
@@ -91,7 +87,7 @@ std::span<const OpInfo> all_ops() { return kOps; }
 
 const TypeInfo& info(torii_type type) { return kTypes.at(type); }
 const char* name(torii_op op) { return kOps.at(op == TORII_AVG ? kOps.size() - 1 : static_cast<size_t>(op)).name; }
-const char* name(torii_collective collective) { return kCollectives.at(collective); }
+const char* name(torii_collective collective) { return torii_collective_name(collective); }
 
 std::optional<torii_type> parse_type(std::string_view text) {
   for (const TypeInfo& type : kTypes) {
@@ -111,8 +107,8 @@ std::optional<torii_op> parse_op(std::string_view text) {
 }
 
 std::optional<torii_collective> parse_collective(std::string_view text) {
-  for (size_t i = 0; i < kCollectives.size(); ++i) {
-    if (text == kCollectives[i]) return static_cast<torii_collective>(i);
+  for (const torii_collective collective : kAllCollectives) {
+    if (text == name(collective)) return collective;
   }
   return std::nullopt;
 }

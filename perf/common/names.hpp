@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/collective_shape.hpp"
+
 namespace torii::perf {
 
 /// How the bits of a field are read.
@@ -59,25 +61,9 @@ constexpr bool is_pair(torii_type type) { return type >= TORII_I16_I32 && type <
 /// True for minloc and maxloc on pairs, sum and prod on complex, bitwise and logical operations on integers, and so on.
 bool is_defined(torii_op op, torii_type type);
 
-/// Each rank's result is that of the ranks up to it.
-constexpr bool is_prefix(torii_collective c) { return c == TORII_SCAN || c == TORII_EXSCAN; }
-constexpr bool combines(torii_collective c) {
-  return c == TORII_REDUCE || c == TORII_ALLREDUCE || c == TORII_REDUCE_SCATTER || is_prefix(c);
-}
 /// The same in that collective: a scan has no average.
 inline bool is_defined(torii_collective c, torii_op op, torii_type type) {
   return is_defined(op, type) && !(op == TORII_AVG && is_prefix(c));
-}
-constexpr bool has_root(torii_collective c) {
-  return c == TORII_REDUCE || c == TORII_BROADCAST || c == TORII_SCATTER || c == TORII_GATHER;
-}
-/// Blocks go from one rank to another and are combined with nothing.
-constexpr bool is_personalised(torii_collective c) {
-  return c == TORII_ALLTOALL || c == TORII_SCATTER || c == TORII_GATHER;
-}
-/// The collectives whose size is the whole of one block per rank.
-constexpr bool has_blocks(torii_collective c) {
-  return c == TORII_ALL_GATHER || c == TORII_REDUCE_SCATTER || is_personalised(c);
 }
 
 /// The words between the commas.

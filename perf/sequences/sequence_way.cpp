@@ -129,7 +129,6 @@ void SequenceWay::bind(const SequenceCall& call) {
     return;
   }
   const auto member = static_cast<int>(found);
-  const std::size_t blocks = members.size();
   Bound bound;
   bound.team = static_cast<std::size_t>(call.team);
   bound.call.size = sizeof(bound.call);
@@ -139,21 +138,14 @@ void SequenceWay::bind(const SequenceCall& call) {
   bound.call.root = call.root;
   bound.call.count = call.count;
   bound.in_place = call.in_place;
-  const bool at_root_only = call.collective == TORII_REDUCE || call.collective == TORII_GATHER;
-  bound.has_result = !at_root_only || member == call.root;
-  bound.is_checked =
-      bound.has_result && call.collective != TORII_BARRIER && !(call.collective == TORII_EXSCAN && member == 0);
+  bound.is_checked = has_result(call.collective, member, call.root);
+  bound.has_result = bound.is_checked || is_prefix(call.collective);
   bound.unequal = !call.counts.empty();
   if (bound.unequal) {
     bind_unequal(call, member, bound);
-  } else if (call.collective != TORII_BARRIER) {
-    const bool gives_all = call.collective == TORII_ALLTOALL || call.collective == TORII_SCATTER ||
-                           call.collective == TORII_REDUCE_SCATTER;
-    const bool gets_all =
-        call.collective == TORII_ALLTOALL || call.collective == TORII_GATHER || call.collective == TORII_ALL_GATHER;
-    bound.extent = {gives_all ? call.count * blocks : call.count, gets_all ? call.count * blocks : call.count};
   } else {
-    bound.extent = {0, 0};
+    const VectorLengths lengths = lengths_of(call.collective, call.count, static_cast<int>(members.size()), member);
+    bound.extent = {lengths.input, lengths.result};
   }
   at_.push_back(static_cast<std::ptrdiff_t>(bound_.size()));
   bound_.push_back(std::move(bound));

@@ -33,18 +33,14 @@ struct Reached {
   std::string_view folder;
   std::string_view target;
 };
-constexpr std::array kReached = {Reached{"perf/", "runtime/base/numbers.hpp"},
-                                 Reached{"perf/", "runtime/base/output.hpp"},
-                                 Reached{"perf/", "runtime/base/excerpt.hpp"},
-                                 Reached{"perf/", "runtime/base/text_file.hpp"},
-                                 Reached{"perf/", "collectives/drawing/axes.hpp"},
-                                 Reached{"perf/", "tools/command_line.hpp"},
-                                 Reached{"perf/kernels/", "reduce_kernels/"},
-                                 Reached{"perf/limits/", "reduce_kernels/"},
-                                 Reached{"perf/limits/", "runtime/base/descriptor.hpp"},
-                                 Reached{"perf/limits/", "runtime/devices/"},
-                                 Reached{"perf/transports/", "runtime/"},
-                                 Reached{"perf/transports/", "transports/"}};
+constexpr std::array kReached = {
+    Reached{"perf/", "runtime/base/numbers.hpp"},     Reached{"perf/", "runtime/base/output.hpp"},
+    Reached{"perf/", "runtime/base/excerpt.hpp"},     Reached{"perf/", "runtime/base/text_file.hpp"},
+    Reached{"perf/", "collectives/drawing/axes.hpp"}, Reached{"perf/", "tools/collective_shape.hpp"},
+    Reached{"perf/", "tools/command_line.hpp"},       Reached{"perf/kernels/", "reduce_kernels/"},
+    Reached{"perf/limits/", "reduce_kernels/"},       Reached{"perf/limits/", "runtime/base/descriptor.hpp"},
+    Reached{"perf/limits/", "runtime/devices/"},      Reached{"perf/transports/", "runtime/"},
+    Reached{"perf/transports/", "transports/"}};
 
 /// The folders within a folder: each may include itself and those of a lower level.
 struct Subfolder {

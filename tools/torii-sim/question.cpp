@@ -203,11 +203,10 @@ double bound_us(const SimOptions& options, const Question& question) {
     all = {all.out + rates.out, all.in + rates.in};
   }
   // Every rank's operand or block has to reach other ranks, and in an allreduce so does the result.
-  const bool is_prefix = collective == Collective::scan || collective == Collective::exscan;
   const bool has_own_blocks = has_block_per_rank(collective) && !has_root(collective);
-  const double moved = is_prefix || has_own_blocks           ? bytes * (ranks - 1)
-                       : collective == Collective::allreduce ? 2 * bytes * (ranks - 1)
-                                                             : 0;
+  const double moved = is_prefix(collective) || has_own_blocks ? bytes * (ranks - 1)
+                       : collective == Collective::allreduce   ? 2 * bytes * (ranks - 1)
+                                                               : 0;
   least_us = std::max(least_us, moved / std::min(all.out, all.in));
   if (collective == Collective::alltoall && topology.kind() == Topology::Kind::torus) {
     least_us = std::max(least_us, alltoall_bound(topology) * bytes / ranks / (options.bandwidth_GBps * 1e3));

@@ -7,33 +7,20 @@
 #include <cstring>
 
 #include "reduce_kernels/kernels.hpp"
+#include "tools/collective_shape.hpp"
 #include "tools/torii-sim/faults/elements.hpp"
 
 namespace torii::faults {
 namespace {
 
 constexpr std::size_t kElementCounts[] = {0, 1, 2, 7, 64, 1000, 5000, 5000, 40000};
-constexpr int kCollectives = TORII_EXSCAN + 1;
 
 template <class T>
 T number_in(std::mt19937_64& random, T below) {
   return static_cast<T>(random() % static_cast<std::uint64_t>(below));
 }
 
-bool is_rooted(const CallSpec& spec) {
-  return spec.kind == CallKind::collective && (spec.collective == TORII_BROADCAST || spec.collective == TORII_REDUCE ||
-                                               spec.collective == TORII_SCATTER || spec.collective == TORII_GATHER);
-}
-
-bool has_blocks(torii_collective collective) {
-  return collective == TORII_ALLTOALL || collective == TORII_SCATTER || collective == TORII_GATHER ||
-         collective == TORII_ALL_GATHER || collective == TORII_REDUCE_SCATTER;
-}
-
-bool combines(torii_collective collective) {
-  return collective == TORII_REDUCE || collective == TORII_ALLREDUCE || collective == TORII_REDUCE_SCATTER ||
-         collective == TORII_SCAN || collective == TORII_EXSCAN;
-}
+bool is_rooted(const CallSpec& spec) { return spec.kind == CallKind::collective && has_root(spec.collective); }
 
 std::size_t element_bytes(const CallSpec& spec) { return torii_type_bytes(spec.type); }
 
@@ -90,40 +77,15 @@ void write_lists(Words& words) {
 int root_of(const CallSpec& spec, Place place) { return spec.root % place.ranks; }
 
 std::size_t input_count(const CallSpec& spec, Place place) {
-  switch (spec.collective) {
-    case TORII_BARRIER:
-      return 0;
-    case TORII_SCATTER:
-    case TORII_ALLTOALL:
-    case TORII_REDUCE_SCATTER:
-      return input_offset(spec, place.rank, place.ranks);
-    case TORII_GATHER:
-    case TORII_ALL_GATHER:
-      return length_of(spec, place.rank, 0);
-    default:
-      return spec.count;
-  }
+  if (spec.collective == TORII_BARRIER) return 0;
+  if (gives_blocks(spec.collective)) return input_offset(spec, place.rank, place.ranks);
+  return length_of(spec, place.rank, 0);
 }
 
 std::size_t result_count(const CallSpec& spec, Place place) {
-  switch (spec.collective) {
-    case TORII_BARRIER:
-      return 0;
-    case TORII_REDUCE:
-      return place.rank == root_of(spec, place) ? spec.count : 0;
-    case TORII_GATHER:
-      return place.rank == root_of(spec, place) ? result_offset(spec, place.rank, place.ranks) : 0;
-    case TORII_ALL_GATHER:
-    case TORII_ALLTOALL:
-      return result_offset(spec, place.rank, place.ranks);
-    case TORII_SCATTER:
-    case TORII_REDUCE_SCATTER:
-      return length_of(spec, 0, place.rank);
-    case TORII_EXSCAN:
-      return place.rank == 0 ? 0 : spec.count;
-    default:
-      return spec.count;
-  }
+  if (!has_result(spec.collective, place.rank, root_of(spec, place))) return 0;
+  if (gets_blocks(spec.collective)) return result_offset(spec, place.rank, place.ranks);
+  return length_of(spec, 0, place.rank);
 }
 
 /// The same as fold(), one rank after the other.
@@ -165,7 +127,7 @@ std::vector<std::byte> fold(const CallSpec& spec, int last, std::size_t first, s
 
 CallSpec random_call(std::mt19937_64& random) {
   CallSpec spec;
-  spec.collective = static_cast<torii_collective>(number_in(random, kCollectives));
+  spec.collective = static_cast<torii_collective>(number_in(random, kCollectiveCount));
   if (number_in(random, 16) == 0) spec.kind = static_cast<CallKind>(1 + number_in(random, 2));
   spec.type = random_type(random, combines(spec.collective) ? CallKind::collective : CallKind::permute);
   spec.op = random_op(random, spec.type);
@@ -196,8 +158,8 @@ CallSpec unlike(CallSpec spec, std::mt19937_64& random) {
   spec.unequal = false;
   spec.kind = CallKind::collective;
   if (has_other_kind || spec.collective == TORII_BARRIER || number_in(random, 3) == 0) {
-    const int next = static_cast<int>(spec.collective) + 1 + number_in(random, kCollectives - 1);
-    spec.collective = static_cast<torii_collective>(next % kCollectives);
+    const int next = static_cast<int>(spec.collective) + 1 + number_in(random, kCollectiveCount - 1);
+    spec.collective = static_cast<torii_collective>(next % kCollectiveCount);
     spec.type = TORII_I32;
     spec.op = TORII_SUM;
   } else if (is_rooted(spec) && number_in(random, 2) == 0) {
@@ -211,10 +173,7 @@ CallSpec unlike(CallSpec spec, std::mt19937_64& random) {
 }
 
 std::string text_of(const CallSpec& spec) {
-  constexpr const char* kNames[] = {"barrier",  "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter",
-                                    "alltoall", "scatter",   "gather", "scan",      "exscan"};
-  static_assert(std::size(kNames) == kCollectives);
-  std::string text = kNames[spec.collective];
+  std::string text = torii_collective_name(spec.collective);
   if (redistributes(spec.kind)) text = spec.kind == CallKind::transpose ? "transpose" : "permute";
   if (spec.kind == CallKind::sends) text = "sends and receives";
   if (spec.unequal && spec.kind == CallKind::collective) text += "v";
@@ -306,16 +265,14 @@ Overlap overlap_of(const CallSpec& spec, Place place) {
   const std::size_t result = result_bytes(spec, place);
   if (!spec.in_place || input == 0 || result == 0) return {};
   if (!redistributes(spec.kind)) {
-    const bool is_root = place.rank == root_of(spec, place);
-    if (spec.collective == TORII_BROADCAST || (spec.collective == TORII_SCATTER && !is_root)) return {};
-    if (spec.collective == TORII_ALL_GATHER || spec.collective == TORII_GATHER) {
-      return {result_offset(spec, 0, place.rank) * element_bytes(spec), 0, result};
+    const torii_collective collective = spec.collective;
+    if (collective == TORII_BROADCAST || !has_input(collective, place.rank, root_of(spec, place))) return {};
+    if (gives_blocks(collective) && gets_blocks(collective)) {
+      // Blocks of unlike lengths would overlap.
+      return spec.unequal ? Overlap{} : Overlap{0, 0, std::max(input, result)};
     }
-    if (spec.collective == TORII_REDUCE_SCATTER || spec.collective == TORII_SCATTER) {
-      return {0, input_offset(spec, 0, place.rank) * element_bytes(spec), input};
-    }
-    // Blocks of unlike lengths would overlap.
-    if (spec.collective == TORII_ALLTOALL && spec.unequal) return {};
+    if (gets_blocks(collective)) return {result_offset(spec, 0, place.rank) * element_bytes(spec), 0, result};
+    if (gives_blocks(collective)) return {0, input_offset(spec, 0, place.rank) * element_bytes(spec), input};
   }
   return {0, 0, std::max(input, result)};
 }
@@ -335,9 +292,8 @@ void write_words(Words& words, const CallSpec& spec, Place place, const void* in
     words.input_counts.push_back(length_of(spec, own, rank));
     words.result_counts.push_back(length_of(spec, rank, own));
   }
-  const bool has_input = is_alltoall || spec.collective == TORII_SCATTER || spec.collective == TORII_REDUCE_SCATTER;
-  if (has_input) words.call.input_counts = words.input_counts.data();
-  if (!has_input || is_alltoall) words.call.result_counts = words.result_counts.data();
+  if (gives_blocks(spec.collective)) words.call.input_counts = words.input_counts.data();
+  if (gets_blocks(spec.collective)) words.call.result_counts = words.result_counts.data();
   words.call.count = length_of(spec, place.rank, place.rank);
   // Each rank chooses by itself, in each call, whether it gives addresses.
   const bool has_list = mixed(spec.seed + 3 + static_cast<std::uint64_t>(place.rank)) % 3 == 0;
