@@ -20,7 +20,6 @@
 #include "runtime/execution/installed_plan.hpp"
 #include "tests/conformance/plan_team.hpp"
 #include "tests/conformance/thread_team.hpp"
-#include "tests/support/operands.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/shared_memory/shared_memory.hpp"
 
@@ -37,9 +36,7 @@ TEST(CrossMemory, ChangesNoBit) {
   for (const std::size_t count : {std::size_t{9000}, std::size_t{17001}, std::size_t{200'003}}) {
     PlanRun run = make_run("node", request, count);
     run.calls = 3;
-    const FillOperand fill = [&](int rank, int call, std::byte* out) {
-      fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
-    };
+    const FillOperand fill = filler(run);
     const PlanOutcome sent = run_plans(run, fill);
     ASSERT_TRUE(sent.ok());
     EXPECT_EQ(sent.reads, 0U);
@@ -62,9 +59,7 @@ TEST(CrossMemory, OperandsThatAreFoldedAreNotRead) {
   request.tuning = {.segment_bytes = 32768, .slots = 4, .window = 2};
   PlanRun run = make_run("node", request, 100'000);
   run.cross_memory = true;
-  const PlanOutcome outcome = run_plans(run, [&](int rank, int call, std::byte* out) {
-    fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
-  });
+  const PlanOutcome outcome = run_plans(run, filler(run));
   ASSERT_TRUE(outcome.ok());
   EXPECT_EQ(outcome.reads, 0U);
 }

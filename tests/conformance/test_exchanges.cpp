@@ -15,7 +15,6 @@
 
 #include "tests/conformance/plan_team.hpp"
 #include "tests/conformance/thread_team.hpp"
-#include "tests/support/operands.hpp"
 #include "tests/support/test_run.hpp"
 
 namespace torii::tests {
@@ -63,9 +62,7 @@ void expect_blocks(const PlanRun& run, Collective collective, int root, const Pl
 PlanOutcome run_and_compare(PlanRun& run, Collective collective, int root, const Seed& seed, int runs) {
   run.calls = 3;
   run.faults.seed = seed.value * 1000 + static_cast<std::uint64_t>(runs);
-  const FillOperand fill = [&](int rank, int call, std::byte* out) {
-    fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
-  };
+  const FillOperand fill = filler(run);
   PlanOutcome outcome = run_plans(run, fill);
   SCOPED_TRACE(std::string(name(collective)) + ", run " + std::to_string(runs));
   EXPECT_TRUE(outcome.ok());
@@ -166,9 +163,7 @@ TEST(Exchanges, HaveNeverMoreInFlightThanThePlanAllows) {
     run.nodes = {0, 1, 2, 3, 4, 5, 6};
     run.calls = 2;
     run.faults.seed = 5;
-    const PlanOutcome outcome = run_plans(run, [&](int rank, int call, std::byte* out) {
-      fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
-    });
+    const PlanOutcome outcome = run_plans(run, filler(run));
     ASSERT_TRUE(outcome.ok());
     EXPECT_EQ(outcome.targets_most, window);
   }

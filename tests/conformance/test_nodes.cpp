@@ -7,7 +7,6 @@
 
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/conformance/plan_team.hpp"
-#include "tests/support/operands.hpp"
 #include "tests/support/test_run.hpp"
 
 namespace torii::tests {
@@ -76,9 +75,7 @@ void change_no_bit(const Shape& shape, std::uint64_t seed) {
       if (!find_algorithm(shape.algorithm)->why_not(request).empty()) continue;
       PlanRun run = make_run(shape.algorithm, request, count);
       run.calls = 3;
-      const FillOperand fill = [&](int rank, int call, std::byte* out) {
-        fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
-      };
+      const FillOperand fill = filler(run);
       const PlanOutcome together = run_plans(run, fill);
       ASSERT_TRUE(together.ok());
       EXPECT_EQ(together.distant_puts, 0U);
@@ -129,9 +126,7 @@ void put_from_vectors(const Shape& shape, std::uint64_t seed) {
       if (wide) run.type = Type::f16;
       // The operand of a second call is written where puts of the first may still read; a third has nothing new.
       run.calls = is_short_run() ? 2 : 3;
-      const FillOperand fill = [&](int rank, int call, std::byte* out) {
-        fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
-      };
+      const FillOperand fill = filler(run);
       const PlanOutcome together = run_plans(run, fill);
       ASSERT_TRUE(together.ok());
       run.allocated = true;
