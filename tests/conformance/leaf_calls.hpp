@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "tests/conformance/combine.hpp"
 #include "tests/conformance/leaf_data.hpp"
 #include "tests/conformance/thread_team.hpp"
 
@@ -44,13 +45,6 @@ inline constexpr Form kForms[] = {{},
                                   {.is_spread = true, .is_started = true},
                                   {.is_written = true, .is_started = true}};
 
-inline torii_status run(torii_team* team, const torii_call& call, bool is_started) {
-  if (!is_started) return torii_run(team, &call);
-  torii_request* request = nullptr;
-  const torii_status status = torii_start(team, &call, &request);
-  return status == TORII_OK ? torii_wait(&request) : status;
-}
-
 /// The result of this rank; empty where it has none, or where no algorithm of the team serves the call.
 inline Bytes sum(torii_team* team, const Leaves& leaves, torii_call call, Form form) {
   const auto ranks = static_cast<std::size_t>(torii_team_ranks(team));
@@ -71,7 +65,8 @@ inline Bytes sum(torii_team* team, const Leaves& leaves, torii_call call, Form f
   if (chosen == TORII_UNSUPPORTED && form.may_be_refused) return {};
   EXPECT_EQ(chosen, TORII_OK) << torii_last_error();
   const Bytes before = input;
-  EXPECT_EQ(run(team, call, form.is_started), TORII_OK) << torii_last_error();
+  EXPECT_EQ(run_as(form.is_started ? CallForm::started : CallForm::blocking, team, call), TORII_OK)
+      << torii_last_error();
   EXPECT_TRUE(same_bytes(before, input)) << "the leaves were written";
   if (form.is_written) {
     EXPECT_EQ(writing.next, leaves.first() + leaves.count());

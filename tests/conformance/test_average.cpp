@@ -11,74 +11,11 @@
 
 #include "reduce_kernels/float16.hpp"
 #include "reduce_kernels/float8.hpp"
-#include "tests/conformance/thread_team.hpp"
+#include "tests/conformance/combine.hpp"
 #include "tests/support/operands.hpp"
 
 namespace torii::tests {
 namespace {
-
-void fill(int rank, std::size_t first, std::size_t count, void* out, void* data) {
-  const auto type = *static_cast<const torii_type*>(data);
-  if (type == TORII_CF32) return fill_operand(Type::f32, 3, rank, 2 * first, 2 * count, out);
-  if (type == TORII_CF64) return fill_operand(Type::f64, 3, rank, 2 * first, 2 * count, out);
-  fill_operand(static_cast<Type>(type), 3, rank, first, count, out);
-}
-
-constexpr torii_collective kAveraging[] = {TORII_ALLREDUCE, TORII_REDUCE, TORII_REDUCE_SCATTER};
-
-struct Way {
-  int form = 0;  ///< blocking, started, prepared and started twice
-  bool in_place = false;
-};
-
-/// One rank's part in a call.
-struct Case {
-  torii_team* team;
-  torii_collective collective;
-  torii_type type;
-  std::size_t count;
-
-  std::size_t rank() const { return static_cast<std::size_t>(torii_team_rank(team)); }
-  std::size_t ranks() const { return static_cast<std::size_t>(torii_team_ranks(team)); }
-  bool is_scattered() const { return collective == TORII_REDUCE_SCATTER; }
-  bool has_result() const { return collective != TORII_REDUCE || rank() == 0; }
-};
-
-/// The result of the call; `expected` becomes what torii_expect gives.
-std::vector<std::byte> result_of(const Case& c, torii_type type, torii_op op, Way way,
-                                 std::vector<std::byte>* expected) {
-  const std::size_t bytes = torii_type_bytes(type);
-  const std::size_t inputs = c.is_scattered() ? c.count * c.ranks() : c.count;
-  std::vector<std::byte> input(inputs * bytes);
-  std::vector<std::byte> separate(c.count * bytes);
-  std::byte* result = separate.data();
-  if (way.in_place) result = input.data() + (c.is_scattered() ? c.rank() * c.count * bytes : 0);
-  const torii_call call = make_call(c.collective, input.data(), result, c.count, type, op);
-  torii_type fill_type = type;
-  const auto refill = [&] { fill(torii_team_rank(c.team), 0, inputs, input.data(), &fill_type); };
-  refill();
-  torii_request* request = nullptr;
-  if (way.form == 0) {
-    EXPECT_EQ(torii_run(c.team, &call), TORII_OK) << torii_last_error();
-  } else if (way.form == 1) {
-    EXPECT_EQ(torii_start(c.team, &call, &request), TORII_OK) << torii_last_error();
-    EXPECT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
-  } else {
-    EXPECT_EQ(torii_prepare(c.team, &call, &request), TORII_OK) << torii_last_error();
-    for (int start = 0; start < 2; ++start) {
-      refill();
-      EXPECT_EQ(torii_restart(request), TORII_OK) << torii_last_error();
-      EXPECT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
-    }
-    EXPECT_EQ(torii_request_free(&request), TORII_OK) << torii_last_error();
-  }
-  if (expected != nullptr && c.has_result()) {
-    expected->resize(c.count * bytes);
-    EXPECT_EQ(torii_expect(c.team, &call, 0, c.count, fill, &fill_type, expected->data()), TORII_OK)
-        << torii_last_error();
-  }
-  return {result, result + c.count * bytes};
-}
 
 template <typename T>
 void divide_all(std::vector<std::byte>& sums, std::size_t ranks) {
@@ -133,55 +70,40 @@ constexpr torii_type kTypes[] = {TORII_I8,  TORII_U16,  TORII_I32,  TORII_U64,  
                                  TORII_F16, TORII_BF16, TORII_CF32, TORII_FLOAT8_E4M3, TORII_FLOAT8_E5M2, TORII_CF64};
 
 void check_all(torii_team* team, bool sums_are_rounded, const std::string& where) {
-  int turn = 0;
-  for (const torii_collective collective : kAveraging) {
-    for (const torii_type type : kTypes) {
-      // Each form meets every count and both places, on some number of ranks.
-      constexpr std::size_t kCounts[] = {1, 27, 4099};
-      const std::size_t count = kCounts[static_cast<std::size_t>(turn + torii_team_ranks(team)) % 3];
-      const Case c = {team, collective, type, count};
-      const Way way = {turn % 3, turn / 3 % 2 == 1};
-      ++turn;
-      std::vector<std::byte> expected;
-      const std::vector<std::byte> average = result_of(c, type, TORII_AVG, way, &expected);
-      std::vector<std::byte> sum = result_of(c, type, TORII_SUM, {}, nullptr);
-      if (!c.has_result()) continue;
-      EXPECT_TRUE(same_bytes(expected, average)) << where << " " << torii_type_name(type) << " " << count;
-      // A sum that was rounded before the division may give another result than one that was not.
-      if (is_small_float(static_cast<Type>(type)) && !sums_are_rounded) continue;
-      divide(type, sum, c.ranks());
-      EXPECT_TRUE(same_bytes(sum, average)) << where << " " << torii_type_name(type) << " " << count;
-    }
+  const int ranks = torii_team_ranks(team);
+  // On some number of ranks each length meets both places and at least two forms.
+  constexpr std::size_t kCounts[] = {27, 1, 4099};
+  const Matrix matrix = {.collectives = {TORII_ALLREDUCE, TORII_REDUCE, TORII_REDUCE_SCATTER},
+                         .types = {std::begin(kTypes), std::end(kTypes)},
+                         .ops = {TORII_AVG},
+                         .counts = {kCounts[(ranks + ranks / 3) % 3]}};
+  for (const Cell& cell : cells_of(matrix, ranks)) {
+    CellCall average(team, cell);
+    ASSERT_EQ(run_as(cell.form, team, average.call(), [&] { average.fill(); }), TORII_OK) << torii_last_error();
+    average.expect_right(where);
+    CellCall sum(team, {cell.collective, cell.type, TORII_SUM, cell.count, cell.root});
+    ASSERT_EQ(torii_run(team, &sum.call()), TORII_OK) << torii_last_error();
+    // A sum that was rounded before the division may give another result than one that was not.
+    if (is_small_float(static_cast<Type>(cell.type)) && !sums_are_rounded) continue;
+    std::vector<std::byte> divided(sum.result().begin(), sum.result().end());
+    divide(cell.type, divided, static_cast<std::size_t>(ranks));
+    EXPECT_TRUE(same_bytes(divided, average.result())) << text_of(cell) << ", " << where;
   }
 }
 
-struct Row {
-  const char* algorithm;
-  const char* wire;
-  const char* determinism;
-};
-
-class Averages : public ::testing::TestWithParam<Row> {};
+class Averages : public ::testing::TestWithParam<TeamRow> {};
 
 TEST_P(Averages, AreTheSumDividedOnce) {
-  const Row& row = GetParam();
-  for (int ranks = 1; ranks <= 8; ++ranks) {
-    ThreadTeam options;
-    options.ranks = ranks;
-    options.algorithm = row.algorithm;
-    options.determinism = row.determinism;
-    options.segment_bytes = 1024;
-    options.settings = std::string("ARENA=1G\nTIMEOUT=20\nWIRE=") + row.wire;
-    const bool are_rounded = std::string(row.wire) == "type" && std::string(row.determinism) == "run";
-    run_as_threads(options, [&](torii_context*, torii_team* team) {
-      check_all(team, are_rounded, std::string(row.algorithm) + " " + std::to_string(torii_team_ranks(team)));
-    });
-  }
+  const TeamRow& row = GetParam();
+  const bool are_rounded = std::string(row.wire) == "type" && std::string(row.determinism) == "run";
+  on_teams_of(row, [&](torii_team* team) {
+    check_all(team, are_rounded, std::string(row.algorithm) + " on " + std::to_string(torii_team_ranks(team)));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, Averages,
-                         ::testing::Values(Row{"auto", "type", "run"}, Row{"auto", "f32", "run"},
-                                           Row{"auto", "type", "canonical"}, Row{"ring", "type", "run"}));
+                         ::testing::Values(TeamRow{"auto", "type", "run"}, TeamRow{"auto", "f32", "run"},
+                                           TeamRow{"auto", "type", "canonical"}, TeamRow{"ring", "type", "run"}));
 
 /// Three times the largest number of each small float: its sum overflows where it is rounded, its average does not.
 TEST(Averages, OfSmallFloatsAreRoundedOnceWhereSumsTravelAsFloat) {

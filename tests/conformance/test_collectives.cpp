@@ -3,114 +3,15 @@
 // that fill, straddle and miss segments and blocks; buffers lent in place, by value, and mixed between ranks.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <cstring>
+#include <string>
 #include <vector>
 
 #include "collectives/selection/catalogue.hpp"
-#include "tests/conformance/thread_team.hpp"
-#include "tests/support/operands.hpp"
+#include "tests/conformance/combine.hpp"
 #include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
-
-void fill(int rank, std::size_t first, std::size_t count, void* out, void*) {
-  fill_operand(Type::f32, 1, rank, first, count, out);
-}
-
-/// Memory of one rank: from malloc or from torii_allocate.
-class Memory {
- public:
-  Memory(torii_context* context, std::size_t count, bool allocated) : context_(allocated ? context : nullptr) {
-    if (context_ != nullptr) {
-      void* address = nullptr;
-      EXPECT_EQ(torii_allocate(context, (count + 1) * sizeof(float), &address), TORII_OK) << torii_last_error();
-      data_ = static_cast<float*>(address);
-    } else {
-      own_.resize(count + 1);
-      data_ = own_.data();
-    }
-  }
-  ~Memory() {
-    if (context_ == nullptr) return;
-    EXPECT_EQ(torii_free(context_, data_), TORII_OK) << torii_last_error();
-  }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  float* data() { return data_; }
-
- private:
-  torii_context* context_;
-  std::vector<float> own_;
-  float* data_ = nullptr;
-};
-
-struct Shape {
-  torii_collective collective;
-  std::size_t input;   ///< elements
-  std::size_t result;  ///< elements
-};
-
-Shape shape_of(torii_collective collective, std::size_t count, int ranks) {
-  const std::size_t all = count * static_cast<std::size_t>(ranks);
-  switch (collective) {
-    case TORII_ALL_GATHER:
-      return {collective, count, all};
-    case TORII_REDUCE_SCATTER:
-    case TORII_SCATTER:
-      return {collective, all, count};
-    case TORII_GATHER:
-      return {collective, count, all};
-    case TORII_ALLTOALL:
-      return {collective, all, all};
-    case TORII_BARRIER:
-      return {collective, 0, 0};
-    default:
-      return {collective, count, count};
-  }
-}
-
-void check_once(torii_context* context, torii_team* team, torii_collective collective, std::size_t count, int root,
-                bool allocated, bool in_place) {
-  const int rank = torii_team_rank(team);
-  const int ranks = torii_team_ranks(team);
-  const Shape shape = shape_of(collective, count, ranks);
-  Memory input(context, std::max(shape.input, shape.result), allocated);
-  Memory separate(context, std::max(shape.input, shape.result), allocated);
-  float* result = in_place ? input.data() : separate.data();
-  float* source = input.data();
-  const bool at_root = collective == TORII_SCATTER || collective == TORII_GATHER;
-  if (at_root && rank != root) {
-    // Only the root has a vector of all blocks; the others' one is not looked at.
-    result = separate.data();
-  } else if (in_place && collective == TORII_SCATTER) {
-    result += count * static_cast<std::size_t>(rank);
-  } else if (in_place && collective == TORII_GATHER) {
-    source += count * static_cast<std::size_t>(rank);
-  }
-  if (in_place && collective == TORII_ALL_GATHER) source += count * static_cast<std::size_t>(rank);
-  if (in_place && collective == TORII_REDUCE_SCATTER) result += count * static_cast<std::size_t>(rank);
-  if (collective == TORII_BROADCAST) source = result;
-  if (collective != TORII_BROADCAST || rank == root) fill(rank, 0, shape.input, source, nullptr);
-  const bool has_result = (rank == root || (collective != TORII_REDUCE && collective != TORII_GATHER)) &&
-                          !(collective == TORII_EXSCAN && rank == 0);
-  const bool has_input = rank == root || collective != TORII_SCATTER;
-  const torii_call call =
-      make_call(collective, has_input ? source : nullptr, has_result || collective == TORII_REDUCE ? result : nullptr,
-                count, TORII_F32, TORII_SUM, root);
-  ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
-  if (collective == TORII_BARRIER || !has_result) return;
-  std::vector<float> expected(shape.result);
-  ASSERT_EQ(torii_expect(team, &call, 0, shape.result, fill, nullptr, expected.data()), TORII_OK) << torii_last_error();
-  if (std::memcmp(expected.data(), result, shape.result * sizeof(float)) == 0) return;
-  for (std::size_t i = 0; i < shape.result; ++i) {
-    ASSERT_EQ(std::memcmp(&expected[i], &result[i], sizeof(float)), 0)
-        << "rank " << rank << " of " << ranks << ", element " << i << " of " << shape.result << ": " << result[i]
-        << ", expected " << expected[i] << "; collective " << collective << ", root " << root << ", allocated "
-        << allocated << ", in place " << in_place;
-  }
-}
 
 struct Case {
   std::string algorithm;
@@ -140,20 +41,18 @@ TEST_P(Collectives, GiveTheDeclaredExpression) {
   options.settings = "ARENA=1G\nTIMEOUT=20";
   run_as_threads(options, [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
-    for (const auto collective :
-         {TORII_BARRIER, TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_REDUCE_SCATTER,
-          TORII_ALLTOALL, TORII_SCATTER, TORII_GATHER, TORII_SCAN, TORII_EXSCAN}) {
-      torii_choice choice = {};
-      choice.size = sizeof(choice);
-      const torii_call probe = make_call(collective, &probe, &choice, 1, TORII_F32);
-      if (torii_choose(team, &probe, &choice) == TORII_UNSUPPORTED) continue;
+    for (const torii_collective collective : kAllCollectives) {
+      if (!is_served(team, make_call(collective, &options, &options, 1, TORII_F32))) continue;
       for (const std::size_t count : counts()) {
         const int root = static_cast<int>(count % static_cast<std::size_t>(c.ranks));
         // Memory kinds are mixed between ranks and calls: the plan is the same, only who stores where differs.
         for (const int kinds : {0, 1, 2}) {
           const bool allocated = kinds == 1 || (kinds == 2 && rank % 2 == 0);
-          check_once(context, team, collective, count, root, allocated, (kinds + static_cast<int>(count)) % 2 == 0);
-          if (::testing::Test::HasFatalFailure()) return;
+          const bool in_place = (kinds + static_cast<int>(count)) % 2 == 0;
+          const torii_status status =
+              run_and_expect(team, {collective, TORII_F32, TORII_SUM, count, root, in_place},
+                             {.seed = 1, .allocates = allocated ? context : nullptr}, allocated ? "allocated" : "");
+          ASSERT_EQ(status, TORII_OK) << torii_last_error();
         }
       }
     }

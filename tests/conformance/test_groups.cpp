@@ -8,61 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/conformance/combine.hpp"
 #include "tests/conformance/numbered_operation.hpp"
 #include "tests/support/operands.hpp"
 
 namespace torii::tests {
 namespace {
-
-/// A call with operands of its own, which can be made again.
-class Made {
- public:
-  Made(torii_team* team, torii_collective collective, torii_type type, torii_op op, std::size_t count, int number)
-      : rank_(torii_team_rank(team)), bytes_(count * torii_type_bytes(type)) {
-    const auto ranks = static_cast<std::size_t>(torii_team_ranks(team));
-    const bool gathers = collective == TORII_ALL_GATHER;
-    const bool scatters = collective == TORII_REDUCE_SCATTER;
-    before_.resize(bytes_ * (scatters ? ranks : 1));
-    fill_operand(static_cast<Type>(type), static_cast<std::uint64_t>(number), rank_, 0, count * (scatters ? ranks : 1),
-                 before_.data());
-    memory_.assign(bytes_ * (gathers || scatters ? ranks : 1), std::byte{0x5a});
-    separate_.assign(memory_.size(), std::byte{0x5a});
-    is_in_place_ = number % 2 == 1 || collective == TORII_BROADCAST;
-    const std::size_t own_block = static_cast<std::size_t>(rank_) * bytes_;
-    input_ = memory_.data() + (gathers ? own_block : 0);
-    std::byte* const result = is_in_place_ ? memory_.data() + (scatters ? own_block : 0) : separate_.data();
-    result_bytes_ = bytes_ * (gathers ? ranks : 1);
-    // Two calls in a row have the same root.
-    call = make_call(collective, input_, result, count, type, op, number / 2 % torii_team_ranks(team));
-  }
-  Made(const Made&) = delete;
-  Made(Made&&) = default;
-  ~Made() = default;
-  void reset() {
-    std::fill(separate_.begin(), separate_.end(), std::byte{0x5a});
-    std::fill(memory_.begin(), memory_.end(), std::byte{0x5a});
-    if (!before_.empty()) std::memcpy(input_, before_.data(), before_.size());
-  }
-  /// What the call says of this rank's result.
-  std::vector<std::byte> result() const {
-    if (call.collective == TORII_REDUCE && rank_ != call.root) return {};
-    const auto* const begin = static_cast<const std::byte*>(call.result);
-    return {begin, begin + result_bytes_};
-  }
-  bool input_is_kept() const {
-    return is_in_place_ || before_.empty() || std::memcmp(input_, before_.data(), before_.size()) == 0;
-  }
-
-  torii_call call = {};
-
- private:
-  int rank_;
-  std::size_t bytes_;
-  std::size_t result_bytes_ = 0;
-  bool is_in_place_ = false;
-  std::vector<std::byte> before_, memory_, separate_;
-  std::byte* input_ = nullptr;
-};
 
 struct Kind {
   torii_collective collective;
@@ -78,28 +29,39 @@ constexpr std::array kKinds = {
     Kind{TORII_SCAN, TORII_I32, TORII_SUM},           Kind{TORII_BARRIER, TORII_I32, TORII_SUM},
 };
 
-void make_all(torii_team* team, std::vector<Made>& calls) {
-  for (Made& one : calls) ASSERT_EQ(torii_run(team, &one.call), TORII_OK) << torii_last_error();
+/// A call with operands of its own, which can be made again. Two calls in a row have the same root.
+CellCall make(torii_team* team, const Kind& kind, std::size_t count, int number) {
+  const int root = number / 2 % torii_team_ranks(team);
+  return {team,
+          {kind.collective, kind.type, kind.op, count, root, number % 2 == 1},
+          {.seed = static_cast<std::uint64_t>(number)}};
 }
 
-void make_in_group(torii_team* team, std::vector<Made>& calls) {
+std::vector<std::byte> result_of(const CellCall& call) { return {call.result().begin(), call.result().end()}; }
+
+void make_all(torii_team* team, std::vector<CellCall>& calls) {
+  for (const CellCall& one : calls) ASSERT_EQ(torii_run(team, &one.call()), TORII_OK) << torii_last_error();
+}
+
+void make_in_group(torii_team* team, std::vector<CellCall>& calls) {
   ASSERT_EQ(torii_group_begin(team), TORII_OK) << torii_last_error();
   make_all(team, calls);
   ASSERT_EQ(torii_group_end(team), TORII_OK) << torii_last_error();
 }
 
-void expect_same_alone(torii_team* team, std::vector<Made>& calls) {
+void expect_same_alone(torii_team* team, std::vector<CellCall>& calls) {
   std::vector<std::vector<std::byte>> alone;
-  for (Made& one : calls) one.reset();
+  for (CellCall& one : calls) one.fill();
   make_all(team, calls);
-  for (const Made& one : calls) alone.push_back(one.result());
+  for (const CellCall& one : calls) alone.push_back(result_of(one));
   for (int round = 0; round < 3; ++round) {
-    for (Made& one : calls) one.reset();
+    for (CellCall& one : calls) one.fill();
     make_in_group(team, calls);
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      EXPECT_EQ(calls[i].result() == alone[i], true)
-          << "call " << i << ", " << torii_collective_name(calls[i].call.collective) << " of " << calls[i].call.count;
-      EXPECT_TRUE(calls[i].input_is_kept()) << "call " << i;
+      const torii_call& call = calls[i].call();
+      EXPECT_TRUE(same_bytes(calls[i].result(), alone[i]))
+          << "call " << i << ", " << torii_collective_name(call.collective) << " of " << call.count;
+      EXPECT_TRUE(calls[i].keeps_input()) << "call " << i;
     }
   }
 }
@@ -109,13 +71,11 @@ class Groups : public ::testing::TestWithParam<int> {};
 /// Runs of neighbours that go together, of every kind and of lengths below, at and above the limits.
 TEST_P(Groups, GiveWhatTheCallsGiveAlone) {
   run_as_threads(team_of(GetParam()), [](torii_context*, torii_team* team) {
-    std::vector<Made> calls;
+    std::vector<CellCall> calls;
     int number = 0;
     for (const Kind& kind : kKinds) {
       for (const std::size_t count : {1UL, 0UL, 300UL, 7UL, 40'000UL, 5UL, 6UL}) {
-        calls.emplace_back(team, kind.collective, kind.type, kind.op, count, number);
-        ++number;
-        if (kind.collective == TORII_BARRIER) calls.back().call.count = 0;
+        calls.push_back(make(team, kind, kind.collective == TORII_BARRIER ? 0 : count, number++));
       }
     }
     expect_same_alone(team, calls);
@@ -125,9 +85,9 @@ TEST_P(Groups, GiveWhatTheCallsGiveAlone) {
 /// More than one packed call holds.
 TEST_P(Groups, TakeAnyNumberOfCalls) {
   run_as_threads(team_of(GetParam()), [](torii_context*, torii_team* team) {
-    std::vector<Made> calls;
+    std::vector<CellCall> calls;
     for (int number = 0; number < 300; ++number) {
-      calls.emplace_back(team, TORII_ALLREDUCE, TORII_I32, TORII_SUM, 1000 + static_cast<std::size_t>(number), number);
+      calls.push_back(make(team, kKinds[0], 1000 + static_cast<std::size_t>(number), number));
     }
     expect_same_alone(team, calls);
   });
@@ -141,25 +101,23 @@ TEST_P(Groups, HaveTheBitsThatAreDocumented) {
       options.determinism = determinism;
       run_as_threads(options, [&](torii_context*, torii_team* team) {
         constexpr int kCalls = 9;
-        std::vector<Made> calls;
+        std::vector<CellCall> calls;
         std::vector<std::byte> sums;
         for (int number = 0; number < kCalls; ++number) {
-          calls.emplace_back(team, TORII_ALLREDUCE, type, TORII_SUM, 500 + 37 * static_cast<std::size_t>(number),
-                             number);
-          calls.back().reset();
+          const std::size_t count = 500 + 37 * static_cast<std::size_t>(number);
+          calls.push_back(make(team, {TORII_ALLREDUCE, type, TORII_SUM}, count, number));
         }
-        for (const Made& one : calls) {
-          const auto* const input = static_cast<const std::byte*>(one.call.input);
-          sums.insert(sums.end(), input, input + one.call.count * torii_type_bytes(type));
+        for (const CellCall& one : calls) {
+          const auto* const input = static_cast<const std::byte*>(one.call().input);
+          sums.insert(sums.end(), input, input + one.call().count * torii_type_bytes(type));
         }
         ASSERT_EQ(
             torii_allreduce(team, sums.data(), sums.data(), sums.size() / torii_type_bytes(type), type, TORII_SUM),
             TORII_OK);
         make_in_group(team, calls);
         std::vector<std::byte> grouped;
-        for (const Made& one : calls) {
-          const std::vector<std::byte> result = one.result();
-          grouped.insert(grouped.end(), result.begin(), result.end());
+        for (const CellCall& one : calls) {
+          grouped.insert(grouped.end(), one.result().begin(), one.result().end());
         }
         EXPECT_TRUE(same_bytes(grouped, sums)) << determinism;
         if (std::string(determinism) == "canonical") expect_same_alone(team, calls);

@@ -13,7 +13,7 @@
 
 #include "collectives/selection/catalogue.hpp"
 #include "tests/collectives/algorithms/cluster_trees.hpp"
-#include "tests/conformance/thread_team.hpp"
+#include "tests/conformance/combine.hpp"
 #include "tests/support/operands.hpp"
 #include "tests/support/test_run.hpp"
 
@@ -21,36 +21,30 @@ namespace torii::tests {
 namespace {
 
 /// A user's element: an upper triangular matrix of two by two. Products of such are associative, and do not commute.
-struct Matrix {
+struct Triangle {
   std::uint32_t a, b, c;
 };
 void multiply(const void* left, const void* right, void* out, std::size_t count, void*) {
   for (std::size_t i = 0; i < count; ++i) {
-    const Matrix l = static_cast<const Matrix*>(left)[i];
-    const Matrix r = static_cast<const Matrix*>(right)[i];
-    static_cast<Matrix*>(out)[i] = {l.a * r.a, l.a * r.b + l.b * r.c, l.c * r.c};
+    const Triangle l = static_cast<const Triangle*>(left)[i];
+    const Triangle r = static_cast<const Triangle*>(right)[i];
+    static_cast<Triangle*>(out)[i] = {l.a * r.a, l.a * r.b + l.b * r.c, l.c * r.c};
   }
 }
 
-/// What is folded; TORII_USER has matrices.
+/// What is folded; TORII_USER has triangles.
 struct Operand {
   torii_type type;
   torii_op op;
-  std::size_t bytes() const { return op == TORII_USER ? sizeof(Matrix) : torii_type_bytes(type); }
 };
 const std::vector<Operand> kOperands = {{TORII_F16, TORII_SUM}, {TORII_BF16, TORII_SUM}, {TORII_F32, TORII_SUM},
                                         {TORII_I64, TORII_SUM}, {TORII_U8, TORII_USER},  {TORII_F16, TORII_MAX}};
 
-void fill(int rank, std::size_t first, std::size_t count, void* out, void* data) {
-  const Operand& operand = *static_cast<const Operand*>(data);
-  if (operand.op != TORII_USER) {
-    fill_operand(static_cast<Type>(operand.type), 22, rank, first, count, out);
-    return;
-  }
+void fill_triangles(int rank, std::size_t first, std::size_t count, void* out, void*) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t word = random_word(22, rank, first + i);
-    static_cast<Matrix*>(out)[i] = {static_cast<std::uint32_t>(word) | 1, static_cast<std::uint32_t>(word >> 32),
-                                    static_cast<std::uint32_t>(word >> 16) | 1};
+    static_cast<Triangle*>(out)[i] = {static_cast<std::uint32_t>(word) | 1, static_cast<std::uint32_t>(word >> 32),
+                                      static_cast<std::uint32_t>(word >> 16) | 1};
   }
 }
 
@@ -68,81 +62,18 @@ class Draw {
   std::mt19937_64 random_;
 };
 
-constexpr torii_collective kCollectives[] = {TORII_BARRIER,    TORII_BROADCAST, TORII_REDUCE,         TORII_ALLREDUCE,
-                                             TORII_ALL_GATHER, TORII_ALLTOALL,  TORII_REDUCE_SCATTER, TORII_SCATTER,
-                                             TORII_GATHER,     TORII_SCAN,      TORII_EXSCAN};
-
-/// Elements of a rank's input and of its result, in blocks of `count`.
-struct Blocks {
-  std::size_t input;
-  std::size_t result;
-};
-Blocks blocks_of(torii_collective collective, int ranks, bool is_root, int rank) {
-  const auto all = static_cast<std::size_t>(ranks);
-  switch (collective) {
-    case TORII_BARRIER:
-      return {0, 0};
-    case TORII_REDUCE:
-      return {1, is_root ? 1U : 0U};
-    case TORII_ALL_GATHER:
-      return {1, all};
-    case TORII_REDUCE_SCATTER:
-      return {all, 1};
-    case TORII_ALLTOALL:
-      return {all, all};
-    case TORII_SCATTER:
-      return {is_root ? all : 0, 1};
-    case TORII_GATHER:
-      return {1, is_root ? all : 0};
-    case TORII_EXSCAN:
-      return {1, rank == 0 ? 0U : 1U};
-    default:
-      return {1, 1};
-  }
-}
-
 /// One call of the team, if it serves that, with its result compared. True where it ran.
-bool check_call(torii_team* team, torii_collective collective, Operand operand, std::size_t count, int root,
-                bool in_place, const std::string& what) {
-  const int rank = torii_team_rank(team);
-  const Blocks blocks = blocks_of(collective, torii_team_ranks(team), rank == root, rank);
-  std::vector<std::byte> input(blocks.input * count * operand.bytes());
-  std::vector<std::byte> result(std::max(blocks.input, blocks.result) * count * operand.bytes());
-  const bool same = in_place && (collective == TORII_ALLREDUCE || collective == TORII_SCAN ||
-                                 collective == TORII_ALLTOALL || collective == TORII_REDUCE);
-  std::byte* const source = same || collective == TORII_BROADCAST ? result.data() : input.data();
-  if (collective != TORII_BROADCAST || rank == root) fill(rank, 0, blocks.input * count, source, &operand);
-  torii_call call = make_call(collective, source, result.data(), count, operand.type, operand.op, root);
-  if (operand.op == TORII_USER) {
-    call.user = multiply;
-    call.user_bytes = sizeof(Matrix);
-    call.commutes = 1;  // any order: torii_expect() has that of the algorithm
+bool check_call(torii_team* team, const Cell& cell, const std::string& what) {
+  Inputs inputs = {.seed = 22};
+  if (cell.op == TORII_USER) {
+    // Any order: torii_expect() has that of the algorithm.
+    inputs = {.fill = fill_triangles, .user = multiply, .user_bytes = sizeof(Triangle), .commutes = true};
   }
-  torii_choice choice = {};
-  choice.size = sizeof(choice);
-  if (torii_choose(team, &call, &choice) == TORII_UNSUPPORTED) return false;
-  const torii_status status = torii_run(team, &call);
+  CellCall call(team, cell, inputs);
+  if (!is_served(team, call.call())) return false;
+  const torii_status status = torii_run(team, &call.call());
   if (status != TORII_OK && !::testing::Test::HasFailure()) ADD_FAILURE() << what << ": " << torii_last_error();
-  if (status != TORII_OK) return true;
-  const std::size_t elements = blocks.result * count;
-  if (elements == 0) return true;
-  std::vector<std::byte> expected(elements * operand.bytes());
-  const torii_status known = torii_expect(team, &call, 0, elements, fill, &operand, expected.data());
-  EXPECT_EQ(known, TORII_OK) << what << ": " << torii_last_error();
-  std::size_t wrong = 0;
-  std::size_t first = elements;
-  for (std::size_t i = elements; i-- > 0;) {
-    const std::size_t at = i * operand.bytes();
-    if (std::equal(expected.begin() + at, expected.begin() + at + operand.bytes(), result.begin() + at)) continue;
-    ++wrong;
-    first = i;
-  }
-  // One rank's report is enough, and all go on: a rank that left would be a fault of another kind.
-  if (wrong != 0 && !::testing::Test::HasFailure()) {
-    ADD_FAILURE() << what << ", " << choice.algorithm << ", collective " << collective << ", type " << operand.type
-                  << ", op " << operand.op << ", " << count << " elements, root " << root << ", rank " << rank << ": "
-                  << wrong << " of " << elements << " elements are wrong, the first is " << first;
-  }
+  if (status == TORII_OK) call.expect_right(what);
   return true;
 }
 
@@ -174,19 +105,16 @@ int check_team(torii_context* context, const Shape& shape, const std::string& al
                            (canonical ? ", canonical" : "") + (wire ? ", wire f32" : "");
   constexpr std::size_t kCounts[] = {1, 7, 130, 700};
   int served = 0;
-  for (const torii_collective collective : kCollectives) {
-    const bool folds = collective == TORII_REDUCE || collective == TORII_ALLREDUCE ||
-                       collective == TORII_REDUCE_SCATTER || collective == TORII_SCAN || collective == TORII_EXSCAN;
+  for (const torii_collective collective : kAllCollectives) {
+    const bool folds = combines(collective);
     std::vector<Operand> operands = {draw.one_of(kOperands)};
     if (folds && !only.empty()) operands = only;
     for (Operand operand : operands) {
       if (!folds) operand.op = TORII_SUM;
-      const bool has_root = collective == TORII_BROADCAST || collective == TORII_REDUCE ||
-                            collective == TORII_SCATTER || collective == TORII_GATHER;
-      const int root = has_root ? draw.below(shape.ranks) : 0;
+      const int root = has_root(collective) ? draw.below(shape.ranks) : 0;
       const std::size_t count = draw.one_of(kCounts);
       const bool in_place = draw.below(2) != 0;
-      served += check_call(team, collective, operand, count, root, in_place, what) ? 1 : 0;
+      served += check_call(team, {collective, operand.type, operand.op, count, root, in_place}, what) ? 1 : 0;
     }
   }
   EXPECT_EQ(torii_team_destroy(team), TORII_OK) << torii_last_error();
@@ -247,7 +175,7 @@ TEST(ManyRanks, FoldMoreThan256SourcesOfAUsersOperation) {
   run_as_threads(threads(260), [](torii_context* context, torii_team*) {
     torii_team* const team = make_team(context, {260, "torus:1*260"}, "trinaryx3", false, false);
     if (team == nullptr) return;
-    EXPECT_TRUE(check_call(team, TORII_REDUCE, {TORII_U8, TORII_USER}, 1000, 259, false, "260 mates"));
+    EXPECT_TRUE(check_call(team, {TORII_REDUCE, TORII_U8, TORII_USER, 1000, 259}, "260 mates"));
     EXPECT_EQ(torii_team_destroy(team), TORII_OK) << torii_last_error();
   });
 }

@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstring>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "tests/conformance/thread_team.hpp"
+#include "tests/conformance/combine.hpp"
 
 namespace torii::tests {
 namespace {
@@ -40,50 +39,8 @@ Affine operand(int rank, std::size_t index) {
           static_cast<std::uint32_t>(index * 7 + static_cast<std::size_t>(rank) * 13 + 5), 1};
 }
 
-/// What `rank` must get at `index`; `rank` must have a result.
-Affine prefix(torii_collective collective, int rank, std::size_t index) {
-  Affine value = operand(0, index);
-  for (int next = 1; next < rank + (collective == TORII_SCAN ? 1 : 0); ++next) value = value * operand(next, index);
-  return value;
-}
-
-enum class Form { blocking, started, prepared };
-
-void run_as(Form form, torii_team* team, const torii_call& call) {
-  torii_request* request = nullptr;
-  if (form == Form::blocking) {
-    ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
-    return;
-  }
-  if (form == Form::started) {
-    ASSERT_EQ(torii_start(team, &call, &request), TORII_OK) << torii_last_error();
-    ASSERT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
-    return;
-  }
-  ASSERT_EQ(torii_prepare(team, &call, &request), TORII_OK) << torii_last_error();
-  ASSERT_EQ(torii_restart(request), TORII_OK) << torii_last_error();
-  ASSERT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
-  ASSERT_EQ(torii_request_free(&request), TORII_OK) << torii_last_error();
-}
-
-void check_user_function(torii_team* team, torii_collective collective, std::size_t count, Form form, bool in_place) {
-  const int rank = torii_team_rank(team);
-  const Affine untouched = {7, 7, 7};
-  std::vector<Affine> input(count);
-  for (std::size_t i = 0; i < count; ++i) input[i] = operand(rank, i);
-  std::vector<Affine> separate(count, untouched);
-  Affine* const result = in_place ? input.data() : separate.data();
-  torii_call call = make_call(collective, input.data(), result, count, TORII_U8, TORII_USER);
-  call.user = compose;
-  call.user_bytes = sizeof(Affine);
-  run_as(form, team, call);
-  const bool has_result = collective == TORII_SCAN || rank != 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Affine left = in_place ? operand(rank, i) : untouched;
-    ASSERT_TRUE(result[i] == (has_result ? prefix(collective, rank, i) : left))
-        << "rank " << rank << " element " << i << " of " << count << ", collective " << collective << ", form "
-        << static_cast<int>(form) << ", in place " << in_place << ": composed of " << result[i].uses;
-  }
+void fill_affine(int rank, std::size_t first, std::size_t count, void* out, void*) {
+  for (std::size_t i = 0; i < count; ++i) static_cast<Affine*>(out)[i] = operand(rank, first + i);
 }
 
 class Prefix : public ::testing::TestWithParam<std::string> {};
@@ -98,12 +55,13 @@ TEST_P(Prefix, KeepsRankOrderForFunctionsThatDoNotCommute) {
     options.segment_bytes = 1024;
     options.settings = "ARENA=1G\nTIMEOUT=20";
     run_as_threads(options, [&](torii_context*, torii_team* team) {
+      const Inputs inputs = {.fill = fill_affine, .user = compose, .user_bytes = sizeof(Affine)};
       for (const torii_collective collective : {TORII_SCAN, TORII_EXSCAN}) {
         for (const std::size_t count : {std::size_t{1}, std::size_t{64}, std::size_t{3000}}) {
-          for (const Form form : {Form::blocking, Form::started, Form::prepared}) {
+          for (const CallForm form : {CallForm::blocking, CallForm::started, CallForm::prepared}) {
             for (const bool in_place : {false, true}) {
-              check_user_function(team, collective, count, form, in_place);
-              if (HasFatalFailure()) return;
+              const Cell cell = {collective, TORII_U8, TORII_USER, count, 0, in_place, form};
+              ASSERT_EQ(run_and_expect(team, cell, inputs), TORII_OK) << torii_last_error();
             }
           }
         }
@@ -128,7 +86,7 @@ void fill_bf16(int rank, std::size_t first, std::size_t count, void* out, void*)
 TEST(PrefixBits, AreTheExpectedOnesForShortFloats) {
   constexpr std::size_t kCount = 2000;
   for (const torii_collective collective : {TORII_SCAN, TORII_EXSCAN}) {
-    std::set<std::vector<std::uint16_t>> canonical;  // of the last rank
+    std::set<std::vector<std::byte>> canonical;  // of the last rank
     std::mutex mutex;
     for (const char* determinism : {"run", "canonical"}) {
       for (const char* algorithm : {"node", "ring", "recursive_doubling"}) {
@@ -142,18 +100,11 @@ TEST(PrefixBits, AreTheExpectedOnesForShortFloats) {
         options.settings = "ARENA=1G\nTIMEOUT=20\nWIRE=" + std::string(is_canonical ? "type" : "f32");
         run_as_threads(options, [&](torii_context*, torii_team* team) {
           const int rank = torii_team_rank(team);
-          std::vector<std::uint16_t> input(kCount);
-          fill_bf16(rank, 0, kCount, input.data(), nullptr);
-          std::vector<std::uint16_t> result(kCount);
-          const torii_call call = make_call(collective, input.data(), result.data(), kCount, TORII_BF16, TORII_SUM);
-          ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
-          if (collective == TORII_EXSCAN && rank == 0) return;
-          std::vector<std::uint16_t> expected(kCount);
-          ASSERT_EQ(torii_expect(team, &call, 0, kCount, fill_bf16, nullptr, expected.data()), TORII_OK)
-              << torii_last_error();
-          EXPECT_EQ(result, expected) << algorithm << " " << determinism << " rank " << rank;
+          CellCall call(team, {collective, TORII_BF16, TORII_SUM, kCount}, {.fill = fill_bf16});
+          ASSERT_EQ(torii_run(team, &call.call()), TORII_OK) << torii_last_error();
+          call.expect_right(determinism);
           const std::lock_guard lock(mutex);
-          if (is_canonical && rank == kPrefixRanks - 1) canonical.insert(result);
+          if (is_canonical && rank == kPrefixRanks - 1) canonical.emplace(call.result().begin(), call.result().end());
         });
       }
     }

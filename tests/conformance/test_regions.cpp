@@ -13,6 +13,7 @@
 #include <torii/torii.hpp>
 #include <vector>
 
+#include "tests/conformance/combine.hpp"
 #include "tests/conformance/thread_team.hpp"
 #include "tests/support/operands.hpp"
 
@@ -149,18 +150,15 @@ TEST(Regions, ResultsAreTheSameWhoeverAdopts) {
         std::vector<std::byte> all;
         for (const torii_collective collective :
              {TORII_ALLREDUCE, TORII_BROADCAST, TORII_REDUCE, TORII_ALL_GATHER, TORII_REDUCE_SCATTER}) {
-          const bool blocks = collective == TORII_REDUCE_SCATTER || collective == TORII_ALL_GATHER;
-          const std::size_t elements = blocks ? 4 * kCount : kCount;
+          const std::size_t elements = has_blocks(collective) ? 4 * kCount : kCount;
           fill_operand(Type::f32, 7, rank, 0, elements, input.data() + 64);
           std::memcpy(result.data() + 64, input.data() + 64, elements * sizeof(float));
           const torii_call call =
               make_call(collective, input.data() + 64, result.data() + 64, kCount, TORII_F32, TORII_SUM, 1);
-          torii_choice choice = {};
-          choice.size = sizeof(choice);
-          if (torii_choose(team, &call, &choice) != TORII_OK) continue;  // not of this algorithm
+          if (!is_served(team, call)) continue;
           ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
-          if (collective == TORII_REDUCE && rank != 1) continue;
-          const std::size_t bytes = (collective == TORII_REDUCE_SCATTER ? kCount : elements) * sizeof(float);
+          if (!has_result(collective, rank, 1)) continue;
+          const std::size_t bytes = lengths_of(collective, kCount, 4, rank).result * sizeof(float);
           all.insert(all.end(), result.data() + 64, result.data() + 64 + bytes);
         }
         ASSERT_FALSE(all.empty());

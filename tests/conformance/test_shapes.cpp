@@ -16,6 +16,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 #include "tests/support/test_run.hpp"
+#include "tools/collective_shape.hpp"
 
 namespace torii::tests {
 namespace {
@@ -23,15 +24,8 @@ namespace {
 constexpr std::size_t kGiB = std::size_t{1} << 30;
 constexpr std::size_t kBeyond = 2 * kGiB + 1;
 
-constexpr torii_collective kCollectives[] = {TORII_BARRIER,    TORII_BROADCAST, TORII_REDUCE,         TORII_ALLREDUCE,
-                                             TORII_ALL_GATHER, TORII_ALLTOALL,  TORII_REDUCE_SCATTER, TORII_SCATTER,
-                                             TORII_GATHER,     TORII_SCAN,      TORII_EXSCAN};
-
-const char* text_of(torii_collective collective) {
-  constexpr const char* kNames[] = {"barrier",  "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter",
-                                    "alltoall", "scatter",   "gather", "scan",      "exscan"};
-  return kNames[collective];
-}
+/// The last rank, or 0 where there is no root.
+int last_root(torii_collective collective, int ranks) { return has_root(collective) ? ranks - 1 : 0; }
 
 ThreadTeam threads(int ranks, const std::string& more = "") {
   ThreadTeam options;
@@ -117,65 +111,26 @@ class Pattern {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// Blocks that a rank's input and result have.
-struct Blocks {
-  std::size_t input = 1;
-  std::size_t result = 1;
-};
-Blocks blocks_of(torii_collective collective, int ranks, int rank, int root) {
-  const auto all = static_cast<std::size_t>(ranks);
-  switch (collective) {
-    case TORII_BARRIER:
-      return {0, 0};
-    case TORII_BROADCAST:
-      return {0, 1};
-    case TORII_REDUCE:
-      return {1, rank == root ? 1U : 0U};
-    case TORII_ALL_GATHER:
-      return {1, all};
-    case TORII_REDUCE_SCATTER:
-      return {all, 1};
-    case TORII_ALLTOALL:
-      return {all, all};
-    case TORII_SCATTER:
-      return {rank == root ? all : 0, 1};
-    case TORII_GATHER:
-      return {1, rank == root ? all : 0};
-    case TORII_EXSCAN:
-      return {1, rank == 0 ? 0U : 1U};
-    default:
-      return {};
-  }
+/// Elements of the vectors that a rank needs.
+VectorLengths needed_of(torii_collective collective, std::size_t count, int ranks, int rank, int root) {
+  VectorLengths lengths = lengths_of(collective, count, ranks, rank);
+  if (!has_input(collective, rank, root) || collective == TORII_BROADCAST) lengths.input = 0;
+  if (!has_result(collective, rank, root)) lengths.result = 0;
+  return lengths;
 }
 
 /// Whether the result of a call of blocks of `count` bytes is right.
 bool is_right(torii_collective collective, const std::uint8_t* result, std::size_t count, int ranks, int rank,
               int root) {
-  const auto own = static_cast<std::size_t>(rank) * count;
-  switch (collective) {
-    case TORII_BARRIER:
-      return true;
-    case TORII_BROADCAST:
-      return Pattern::of(root).is_at(result, count);
-    case TORII_SCATTER:
-      return Pattern::of(root).is_at(result, count, own);
-    case TORII_REDUCE:
-    case TORII_GATHER:
-      if (rank != root) return true;
-      break;
-    case TORII_EXSCAN:
-      return rank == 0 || Pattern::sum_of(rank).is_at(result, count);
-    case TORII_SCAN:
-      return Pattern::sum_of(rank + 1).is_at(result, count);
-    case TORII_REDUCE_SCATTER:
-      return Pattern::sum_of(ranks).is_at(result, count, own);
-    default:
-      break;
+  if (!has_result(collective, rank, root)) return true;
+  const std::size_t first = gives_blocks(collective) ? static_cast<std::size_t>(rank) * count : 0;
+  if (combines(collective)) {
+    const int operands = collective == TORII_SCAN ? rank + 1 : collective == TORII_EXSCAN ? rank : ranks;
+    return Pattern::sum_of(operands).is_at(result, count, first);
   }
-  if (collective == TORII_REDUCE || collective == TORII_ALLREDUCE) return Pattern::sum_of(ranks).is_at(result, count);
-  for (int sender = 0; sender < ranks; ++sender) {
-    const std::size_t first = collective == TORII_ALLTOALL ? own : 0;
-    if (!Pattern::of(sender).is_at(result + static_cast<std::size_t>(sender) * count, count, first)) return false;
+  for (int block = 0; block < (gets_blocks(collective) ? ranks : 1); ++block) {
+    const Pattern& pattern = Pattern::of(gets_blocks(collective) ? block : root);
+    if (!pattern.is_at(result + static_cast<std::size_t>(block) * count, count, first)) return false;
   }
   return true;
 }
@@ -188,30 +143,29 @@ std::unique_ptr<std::uint8_t[]> untouched(std::size_t bytes) {
 void check_call(torii_team* team, torii_collective collective, std::size_t count, int root) {
   const int rank = torii_team_rank(team);
   const int ranks = torii_team_ranks(team);
-  const Blocks blocks = blocks_of(collective, ranks, rank, root);
-  const auto input = untouched(blocks.input * count);
-  const auto result = untouched(blocks.result * count);
-  Pattern::of(rank).write(input.get(), blocks.input * count);
+  const VectorLengths needed = needed_of(collective, count, ranks, rank, root);
+  const auto input = untouched(needed.input);
+  const auto result = untouched(needed.result);
+  Pattern::of(rank).write(input.get(), needed.input);
   if (collective == TORII_BROADCAST && rank == root) Pattern::of(rank).write(result.get(), count);
   const torii_call call = make_call(collective, input.get(), result.get(), count, TORII_U8, TORII_SUM, root);
-  ASSERT_EQ(torii_run(team, &call), TORII_OK) << text_of(collective) << ": " << torii_last_error();
+  ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_collective_name(collective) << ": " << torii_last_error();
   EXPECT_TRUE(is_right(collective, result.get(), count, ranks, rank, root))
-      << text_of(collective) << " of " << count << ", rank " << rank << " of " << ranks;
+      << torii_collective_name(collective) << " of " << count << ", rank " << rank << " of " << ranks;
 }
 
 /// No buffer is looked at where there is nothing, on 64 ranks of a node as on two.
 TEST(Shapes, NothingAndOneElement) {
   for (const int ranks : {1, 2, 5, 64}) {
     run_as_threads(threads(ranks), [&](torii_context*, torii_team* team) {
-      for (const torii_collective collective : kCollectives) {
-        const int root = collective == TORII_BROADCAST || collective == TORII_REDUCE || collective == TORII_SCATTER ||
-                                 collective == TORII_GATHER
-                             ? ranks - 1
-                             : 0;
+      for (const torii_collective collective : kAllCollectives) {
+        const int root = last_root(collective, ranks);
         const torii_call nothing = make_call(collective, nullptr, nullptr, 0, TORII_F16, TORII_SUM, root);
-        EXPECT_EQ(torii_run(team, &nothing), TORII_OK) << text_of(collective) << ": " << torii_last_error();
+        EXPECT_EQ(torii_run(team, &nothing), TORII_OK)
+            << torii_collective_name(collective) << ": " << torii_last_error();
         check_call(team, collective, 1, root);
-        EXPECT_EQ(torii_run(team, &nothing), TORII_OK) << text_of(collective) << ": " << torii_last_error();
+        EXPECT_EQ(torii_run(team, &nothing), TORII_OK)
+            << torii_collective_name(collective) << ": " << torii_last_error();
       }
       const std::vector<std::size_t> none(static_cast<std::size_t>(ranks), 0);
       EXPECT_EQ(torii_alltoallv(team, nullptr, none.data(), nullptr, nullptr, none.data(), nullptr, TORII_U8), TORII_OK)
@@ -236,18 +190,15 @@ TEST_P(MoreThan2GiB, IsMovedWhole) {
   if (!is_in_share(0, 4)) GTEST_SKIP() << "a quarter of the short runs, and full runs, move so much";
   constexpr int kRanks = 2;
   const torii_collective collective = GetParam();
-  const int root = collective == TORII_BROADCAST || collective == TORII_REDUCE || collective == TORII_SCATTER ||
-                           collective == TORII_GATHER
-                       ? 1
-                       : 0;
+  const int root = last_root(collective, kRanks);
   std::size_t needed = kGiB;  // what other tests take meanwhile
   for (int rank = 0; rank < kRanks; ++rank) {
-    const Blocks blocks = blocks_of(collective, kRanks, rank, root);
-    needed += (blocks.input + blocks.result) * kBeyond;
+    const VectorLengths own = needed_of(collective, kBeyond, kRanks, rank, root);
+    needed += own.input + own.result;
   }
   if (available_bytes() < needed) {
-    GTEST_SKIP() << text_of(collective) << " needs " << (needed >> 20) << " MiB, " << (available_bytes() >> 20)
-                 << " are available";
+    GTEST_SKIP() << torii_collective_name(collective) << " needs " << (needed >> 20) << " MiB, "
+                 << (available_bytes() >> 20) << " are available";
   }
   // A busy machine takes its time to fill so much.
   run_as_threads(threads(kRanks, "TIMEOUT=300"),
@@ -255,10 +206,10 @@ TEST_P(MoreThan2GiB, IsMovedWhole) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, MoreThan2GiB,
-                         ::testing::ValuesIn(is_full() ? std::vector<torii_collective>(std::begin(kCollectives) + 1,
-                                                                                       std::end(kCollectives))
+                         ::testing::ValuesIn(is_full() ? std::vector<torii_collective>(kAllCollectives.begin() + 1,
+                                                                                       kAllCollectives.end())
                                                        : std::vector<torii_collective>{TORII_BROADCAST}),
-                         [](const auto& test) { return std::string(text_of(test.param)); });
+                         [](const auto& test) { return std::string(torii_collective_name(test.param)); });
 
 /// Address space without memory, but for the pages that are touched.
 class Sparse {

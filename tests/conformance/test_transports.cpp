@@ -3,18 +3,15 @@
 // every fabric that runs without hardware. Each rank is a thread, and over a fabric a node of its own.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <cstring>
 #include <map>
 #include <mutex>
-#include <random>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "collectives/selection/catalogue.hpp"
-#include "tests/conformance/thread_team.hpp"
+#include "tests/conformance/combine.hpp"
 #include "tests/support/test_run.hpp"
 
 namespace torii::tests {
@@ -54,40 +51,13 @@ std::string torus_of(int ranks) {
   return kShapes.at(ranks);
 }
 
-/// Random mantissas, signs and exponents, so that another order of summation gives other bits.
-std::vector<float> operand(int rank, std::size_t count) {
-  std::mt19937 random(static_cast<unsigned>(rank) + 1);
-  std::vector<float> values(count);
-  for (float& value : values) {
-    const auto drawn = static_cast<std::uint32_t>(random());
-    const std::uint32_t exponent = 127 - 20 + drawn % 41;
-    const std::uint32_t bits = (drawn & 0x807fffffU) | exponent << 23;
-    std::memcpy(&value, &bits, sizeof(value));
-  }
-  return values;
-}
-
 /// What this rank holds after the call; 0 where the algorithm does not serve the collective.
 std::size_t run_one(torii_team* team, torii_collective collective, std::size_t count) {
-  const int rank = torii_team_rank(team);
-  const auto ranks = static_cast<std::size_t>(torii_team_ranks(team));
-  const int root = static_cast<int>(count % ranks);
-  const std::size_t most = count * ranks;
-  const bool takes_all = collective == TORII_REDUCE_SCATTER || collective == TORII_ALLTOALL;
-  const bool gives_all = collective == TORII_ALL_GATHER || collective == TORII_ALLTOALL;
-  const std::vector<float> input = operand(rank, takes_all ? most : count);
-  std::vector<float> result(gives_all ? most : count, 0);
-  if (collective == TORII_BROADCAST && rank == root) result = input;
-  const void* const source = collective == TORII_BROADCAST ? result.data() : input.data();
-  const torii_call call = make_call(collective, collective == TORII_BARRIER ? nullptr : source,
-                                    collective == TORII_BARRIER ? nullptr : result.data(),
-                                    collective == TORII_BARRIER ? 0 : count, TORII_F32, TORII_SUM, root);
-  torii_choice choice = {};
-  choice.size = sizeof(choice);
-  if (torii_choose(team, &call, &choice) == TORII_UNSUPPORTED) return 0;
-  EXPECT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
-  if (collective == TORII_REDUCE && rank != root) result.clear();
-  const std::string_view bytes(reinterpret_cast<const char*>(result.data()), result.size() * sizeof(float));
+  const int root = static_cast<int>(count % static_cast<std::size_t>(torii_team_ranks(team)));
+  CellCall call(team, {collective, TORII_F32, TORII_SUM, count, root});
+  if (!is_served(team, call.call())) return 0;
+  EXPECT_EQ(torii_run(team, &call.call()), TORII_OK) << torii_last_error();
+  const std::string_view bytes(reinterpret_cast<const char*>(call.result().data()), call.result().size());
   return std::hash<std::string_view>()(bytes) | 1;
 }
 

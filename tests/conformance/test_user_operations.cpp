@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/conformance/thread_team.hpp"
+#include "tests/conformance/combine.hpp"
 
 namespace torii::tests {
 namespace {
@@ -50,113 +50,62 @@ Triangle product_of(int last, std::size_t index) {
   return product;
 }
 
-enum class Made { run, started, prepared, grouped };
-
-torii_status make_as(Made made, torii_team* team, const torii_call& call) {
-  torii_request* request = nullptr;
-  torii_status status = TORII_OK;
-  switch (made) {
-    case Made::run:
-      return torii_run(team, &call);
-    case Made::started:
-      status = torii_start(team, &call, &request);
-      return status != TORII_OK ? status : torii_wait(&request);
-    case Made::grouped: {
-      EXPECT_EQ(torii_group_begin(team), TORII_OK) << torii_last_error();
-      std::uint64_t sums[2] = {1, 1};
-      for (std::uint64_t& sum : sums) (void)torii_allreduce(team, &sum, &sum, 1, TORII_U64, TORII_SUM);
-      (void)torii_run(team, &call);
-      return torii_group_end(team);
-    }
-    default:
-      break;
-  }
-  status = torii_prepare(team, &call, &request);
-  if (status == TORII_OK) status = torii_restart(request);
-  if (status == TORII_OK) status = torii_wait(&request);
-  EXPECT_EQ(torii_request_free(&request), TORII_OK) << torii_last_error();
-  return status;
+void fill_triangles(int rank, std::size_t first, std::size_t count, void* out, void*) {
+  for (std::size_t i = 0; i < count; ++i) static_cast<Triangle*>(out)[i] = triangle_of(rank, first + i);
 }
 
-/// One call, its vectors and what must come. `count` is that of the whole vector of a reduce_scatter too.
-struct Trial {
-  torii_collective collective;
-  std::size_t count;
-  int root = 0;
-  bool in_place = false;
-  bool is_unequal = false;
-  Made made = Made::run;
-};
-
-std::string text_of(const Trial& trial, int ranks, int rank) {
-  return "collective " + std::to_string(trial.collective) + " of " + std::to_string(trial.count) + ", root " +
-         std::to_string(trial.root) + ", in place " + std::to_string(trial.in_place) + ", unequal " +
-         std::to_string(trial.is_unequal) + ", made " + std::to_string(static_cast<int>(trial.made)) + ", rank " +
-         std::to_string(rank) + " of " + std::to_string(ranks);
+bool run_in_order(torii_team* team, const Cell& cell) {
+  const Inputs inputs = {.fill = fill_triangles, .user = multiply_triangles, .user_bytes = sizeof(Triangle)};
+  const torii_status status = run_and_expect(team, cell, inputs);
+  EXPECT_EQ(status, TORII_OK) << text_of(cell) << ": " << torii_last_error();
+  return status == TORII_OK;
 }
 
-/// The blocks of a reduce_scatter: equal ones, or some that are longer and some empty.
-std::vector<std::size_t> counts_of(const Trial& trial, int ranks) {
-  const auto all = static_cast<std::size_t>(ranks);
-  std::vector<std::size_t> counts(all, std::max<std::size_t>(trial.count / all, 1));
-  for (std::size_t i = 0; trial.is_unequal && i + 1 < all; i += 2) {
-    counts[i + 1] += counts[i];
-    counts[i] = 0;
-  }
-  return counts;
-}
-
-/// True if the call came to an end. One wrong result is reported; all ranks go on, since the others wait for each.
-bool run_in_order(torii_team* team, const Trial& trial) {
-  const int ranks = torii_team_ranks(team);
-  const int rank = torii_team_rank(team);
-  const std::vector<std::size_t> counts = counts_of(trial, ranks);
-  const bool scatters = trial.collective == TORII_REDUCE_SCATTER;
-  const std::size_t length = scatters ? std::accumulate(counts.begin(), counts.end(), std::size_t{0}) : trial.count;
-  const std::size_t first =
-      scatters ? std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0}) : std::size_t{0};
-  const std::size_t results = scatters ? counts[static_cast<std::size_t>(rank)] : length;
-  std::vector<Triangle> input(length);
-  for (std::size_t i = 0; i < length; ++i) input[i] = triangle_of(rank, i);
-  std::vector<Triangle> separate(results, Triangle{7, 7, 7});
-  Triangle* const result = trial.in_place ? input.data() + first : separate.data();
-  torii_call call = make_call(trial.collective, input.data(), result, scatters ? counts[0] : length, TORII_U8,
-                              TORII_USER, trial.root);
+/// A reduce_scatter with blocks of which every second is empty and the next one longer: two of `count` elements.
+bool run_unequal_in_order(torii_team* team, const Cell& cell) {
+  const auto ranks = static_cast<std::size_t>(torii_team_ranks(team));
+  const auto rank = static_cast<std::size_t>(torii_team_rank(team));
+  std::vector<std::size_t> counts(ranks, cell.count);
+  for (std::size_t i = 0; i + 1 < ranks; i += 2) counts[i] = 0, counts[i + 1] *= 2;
+  const std::size_t first = std::accumulate(counts.begin(), counts.begin() + static_cast<int>(rank), std::size_t{0});
+  std::vector<Triangle> input(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
+  fill_triangles(static_cast<int>(rank), 0, input.size(), input.data(), nullptr);
+  std::vector<Triangle> separate(counts[rank], Triangle{7, 7, 7});
+  Triangle* const result = cell.in_place ? input.data() + first : separate.data();
+  torii_call call = make_call(TORII_REDUCE_SCATTER, input.data(), result, counts[0], TORII_U8, TORII_USER);
   call.user = multiply_triangles;
   call.user_bytes = sizeof(Triangle);
-  if (trial.is_unequal) {
-    call.unequal = 1;
-    call.input_counts = counts.data();
+  call.unequal = 1;
+  call.input_counts = counts.data();
+  const torii_status status = run_as(cell.form, team, call);
+  EXPECT_EQ(status, TORII_OK) << text_of(cell) << ", unequal: " << torii_last_error();
+  for (std::size_t i = 0; status == TORII_OK && i < counts[rank]; ++i) {
+    if (result[i] == product_of(static_cast<int>(ranks), first + i) || ::testing::Test::HasFailure()) continue;
+    ADD_FAILURE() << text_of(cell) << ", unequal, rank " << rank << ": element " << i << " has another order";
   }
-  const torii_status status = make_as(trial.made, team, call);
-  EXPECT_EQ(status, TORII_OK) << text_of(trial, ranks, rank) << ": " << torii_last_error();
-  if (status != TORII_OK) return false;
-  int operands = ranks;
-  if (trial.collective == TORII_SCAN) operands = rank + 1;
-  if (trial.collective == TORII_EXSCAN) operands = rank;
-  if (operands == 0 || (trial.collective == TORII_REDUCE && rank != trial.root)) return true;
-  for (std::size_t i = 0; i < results; ++i) {
-    if (result[i] == product_of(operands, first + i) || ::testing::Test::HasFailure()) continue;
-    ADD_FAILURE() << text_of(trial, ranks, rank) << ": element " << i << " has another order";
-  }
-  return true;
+  return status == TORII_OK;
 }
 
-/// Every collective that combines, every root, in place and not, and every way to make a call.
+/// Every collective that combines, every root, in place and not, and every way to make a call. `counts` are those of
+/// whole vectors.
 void check_orders(torii_team* team, const std::vector<std::size_t>& counts) {
+  const int ranks = torii_team_ranks(team);
   for (const std::size_t count : counts) {
     for (const bool in_place : {false, true}) {
-      for (const Made made : {Made::run, Made::started, Made::prepared, Made::grouped}) {
+      for (const CallForm form : {CallForm::blocking, CallForm::started, CallForm::prepared, CallForm::grouped}) {
         // Long vectors choose their algorithms as blocking calls do.
-        if (made != Made::run && count > 5000) continue;
+        if (form != CallForm::blocking && count > 5000) continue;
         bool has_run = true;
-        for (int root = 0; root < torii_team_ranks(team); ++root) {
-          has_run = run_in_order(team, {TORII_REDUCE, count, root, in_place, false, made}) && has_run;
+        for (const torii_collective collective : kCombining) {
+          Cell cell = {collective, TORII_U8, TORII_USER, count, 0, in_place, form};
+          if (has_blocks(collective)) {
+            cell.count = std::max<std::size_t>(count / static_cast<std::size_t>(ranks), 1);
+            has_run = run_unequal_in_order(team, cell) && has_run;
+          }
+          for (; cell.root < (has_root(collective) ? ranks : 1); ++cell.root) {
+            has_run = run_in_order(team, cell) && has_run;
+          }
         }
-        for (const torii_collective collective : {TORII_ALLREDUCE, TORII_SCAN, TORII_EXSCAN, TORII_REDUCE_SCATTER}) {
-          has_run = run_in_order(team, {collective, count, 0, in_place, false, made}) && has_run;
-        }
-        has_run = run_in_order(team, {TORII_REDUCE_SCATTER, count, 0, in_place, true, made}) && has_run;
         if (!has_run) return;
       }
     }
@@ -242,7 +191,8 @@ TEST(UserOperations, ThatCommuteRunByEveryAlgorithm) {
       EXPECT_EQ(result[3], sum);
       EXPECT_EQ(algorithm_of(team, call), "ring");
     }
-    EXPECT_TRUE(run_in_order(team, {TORII_SCAN, kCount})) << "every algorithm scans in the order of ranks";
+    EXPECT_TRUE(run_in_order(team, {TORII_SCAN, TORII_U8, TORII_USER, kCount}))
+        << "every algorithm scans in the order of ranks";
     call.op = TORII_SUM;
     call.type = TORII_U8;
     call.commutes = 0;
@@ -254,7 +204,7 @@ TEST(UserOperations, ThatCommuteRunByEveryAlgorithm) {
 TEST(UserOperations, MustCommuteOnAllRanksOrOnNone) {
   for (const char* const determinism : {"run", "canonical"}) {
     for (const torii_collective collective : {TORII_ALLREDUCE, TORII_REDUCE_SCATTER}) {
-      for (const Made made : {Made::run, Made::started, Made::prepared}) {
+      for (const CallForm form : {CallForm::blocking, CallForm::started, CallForm::prepared}) {
         ThreadTeam options = threads_of(3);
         options.determinism = determinism;
         run_as_threads(options, [&](torii_context*, torii_team* team) {
@@ -264,7 +214,7 @@ TEST(UserOperations, MustCommuteOnAllRanksOrOnNone) {
           call.user = add_triangles;
           call.user_bytes = sizeof(Triangle);
           call.commutes = torii_team_rank(team) == 1 ? 1 : 0;
-          const torii_status status = make_as(made, team, call);
+          const torii_status status = run_as(form, team, call);
           const std::string text = torii_last_error();
           EXPECT_EQ(status, TORII_MISMATCH) << text;
           EXPECT_NE(text.find("user type, op user that commutes"), std::string::npos) << text;

@@ -47,6 +47,14 @@ void fill(Type type, std::uint64_t seed, int rank, std::size_t first, std::size_
 
 void fill_operand(Type type, std::uint64_t seed, int rank, std::size_t first, std::size_t count, void* out) {
   auto* const bytes = static_cast<std::byte*>(out);
+  if (type == Type::cf32) return fill_operand(Type::f32, seed, rank, 2 * first, 2 * count, out);
+  if (type == Type::cf64) return fill_operand(Type::f64, seed, rank, 2 * first, 2 * count, out);
+  if (is_pair(type)) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::memset(bytes + i * size_of(type), static_cast<int>(random_word(seed, rank, first + i) % 100), size_of(type));
+    }
+    return;
+  }
   switch (size_of(type)) {
     case 1:
       return fill<std::uint8_t>(type, seed, rank, first, count, bytes);

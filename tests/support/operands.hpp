@@ -30,7 +30,7 @@ inline std::uint64_t random_float(std::uint64_t word, int mantissa_bits, int exp
   return ((word >> 63) << (mantissa_bits + exponent_bits)) | (exponent << mantissa_bits) | mantissa;
 }
 
-/// Writes elements [first, first + count) of `rank`. Types: bool, integers and floats.
+/// Writes elements [first, first + count) of `rank`: numbers that are no NaNs, of pairs small integers.
 void fill_operand(Type type, std::uint64_t seed, int rank, std::size_t first, std::size_t count, void* out);
 
 /// Whether both hold the same bytes. std::equal would take std::byte by std::byte.
