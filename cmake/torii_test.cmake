@@ -4,7 +4,7 @@ include_guard(GLOBAL)
 
 # torii_test(NAME name SOURCES file... [LIBS target...] [DEFINITIONS name=value...] [DEPENDS target...]
 #            [TIMEOUT seconds] [LABELS label...] [TOUCHES path...] [MORE kind...] [SHARES n] [SHARES_SANITIZED n]
-#            [PROCESSORS n] [SLEEPS] [ALONE] [GROUP name] [ENVIRONMENT name=value...])
+#            [PROCESSORS n] [SLEEPS] [ALONE] [GROUP name] [NEEDS what...] [ENVIRONMENT name=value...])
 # The tests of a folder share one program, <folder>_tests in <build>/tests/bin, because a program costs more to link
 # than most of them take to run. An entry of ctest runs those tests of it that stand in its SOURCES. ALONE makes a
 # program of the test's own name: for what replaces functions of the whole program. Sources of a folder, or of the tests
@@ -28,13 +28,18 @@ include_guard(GLOBAL)
 # TOUCHES names folders, or the beginnings of paths, besides the SOURCES: `./dev quick` runs the test if a file there
 # has changed. MORE says what a full run adds inside the test: seeds, shapes, ranks, programs. SHARES n: `./dev test`
 # runs every n-th case, drawn by the number of the run; a full run, and ctest by itself, run all. SHARES_SANITIZED: in
-# builds with a sanitizer, where this number takes the other's place.
+# builds with a sanitizer, where this number takes the other's place. NEEDS: without any of these there is no such test:
+# libfabric, ucx, network (one of the two), release (no sanitizer).
 # Where sources and programs are: tests/support/places.hpp.
 function(torii_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "SLEEPS;ALONE" "NAME;TIMEOUT;PROCESSORS;GROUP;SHARES;SHARES_SANITIZED"
-                        "SOURCES;LIBS;DEFINITIONS;DEPENDS;LABELS;TOUCHES;MORE;ENVIRONMENT")
+                        "SOURCES;LIBS;DEFINITIONS;DEPENDS;LABELS;TOUCHES;MORE;NEEDS;ENVIRONMENT")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "torii_test needs NAME and SOURCES; not understood: '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  torii_has_all(is_possible ${arg_NEEDS})
+  if(NOT is_possible)
+    return()
   endif()
   torii_test_is_run(is_run ${arg_NAME} ${arg_LABELS})
   if(NOT is_run)
@@ -87,12 +92,14 @@ function(torii_test)
 endfunction()
 
 # torii_test_again(NAME name OF test [ARGUMENTS argument...] [TIMEOUT seconds] [PROCESSORS n] [SHARES n]
-#                  [LABELS label...] [TOUCHES path...] [ENVIRONMENT name=value...]): the tests of another test in
-# another environment.
+#                  [LABELS label...] [TOUCHES path...] [NEEDS what...] [ENVIRONMENT name=value...]): the tests of
+# another test in another environment.
 function(torii_test_again)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "OF;NAME;TIMEOUT;PROCESSORS;SHARES" "ARGUMENTS;LABELS;TOUCHES;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "OF;NAME;TIMEOUT;PROCESSORS;SHARES"
+                        "ARGUMENTS;LABELS;TOUCHES;NEEDS;ENVIRONMENT")
   get_property(command GLOBAL PROPERTY torii_test_command_${arg_OF})
-  if(command)
+  torii_has_all(is_possible ${arg_NEEDS})
+  if(command AND is_possible)
     torii_add_test(
       NAME ${arg_NAME}
       COMMAND ${command} ${arg_ARGUMENTS}
@@ -120,6 +127,25 @@ endfunction()
 function(torii_left_to_full kind name)
   set_property(GLOBAL APPEND PROPERTY torii_left_kinds "${kind}")
   set_property(GLOBAL APPEND PROPERTY "torii_left: ${kind}" ${name})
+endfunction()
+
+# Sets <result> to whether this build has all that a test NEEDS.
+function(torii_has_all result)
+  set(${result} TRUE PARENT_SCOPE)
+  set(has_libfabric "${LIBFABRIC_FOUND}")
+  set(has_ucx "${UCX_FOUND}")
+  set(has_network FALSE)
+  if(LIBFABRIC_FOUND OR UCX_FOUND)
+    set(has_network TRUE)
+  endif()
+  string(COMPARE EQUAL "${TORII_SANITIZE}" "none" has_release)
+  foreach(need IN LISTS ARGN)
+    if(NOT DEFINED has_${need})
+      message(FATAL_ERROR "NEEDS knows libfabric, ucx, network and release, not '${need}'")
+    elseif(NOT has_${need})
+      set(${result} FALSE PARENT_SCOPE)
+    endif()
+  endforeach()
 endfunction()
 
 # Sets <result> to whether this preset runs a test of these labels.
