@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "reduce_kernels/kernels.hpp"
-#include "tests/support/operands.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::tests {
 namespace {

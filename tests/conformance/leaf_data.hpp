@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "reduce_kernels/kernels.hpp"
-#include "tests/support/operands.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::tests {
 

@@ -14,8 +14,8 @@
 #include "runtime/fabric/waiting.hpp"
 #include "runtime/fabric/words.hpp"
 #include "tests/conformance/distant.hpp"
-#include "tests/support/operands.hpp"
 #include "tests/support/thread_ranks.hpp"
+#include "tools/operands.hpp"
 #include "transports/shared_memory/shared_memory.hpp"
 
 namespace torii::tests {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tests/conformance/plan_team.hpp"
-#include "tests/support/operands.hpp"
+#include "tools/operands.hpp"
 
 namespace {
 

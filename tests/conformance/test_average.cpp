@@ -12,7 +12,7 @@
 #include "reduce_kernels/float16.hpp"
 #include "reduce_kernels/float8.hpp"
 #include "tests/conformance/combine.hpp"
-#include "tests/support/operands.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::tests {
 namespace {

@@ -16,8 +16,8 @@
 #include "collectives/selection/catalogue.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "tests/conformance/thread_team.hpp"
-#include "tests/support/operands.hpp"
 #include "tests/support/test_run.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::tests {
 namespace {

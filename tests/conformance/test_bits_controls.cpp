@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/conformance/plan_team.hpp"
-#include "tests/support/operands.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::tests {
 namespace {

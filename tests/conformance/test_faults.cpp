@@ -9,10 +9,10 @@
 
 #include "runtime/execution/engine_balancer.hpp"
 #include "tests/conformance/plan_team.hpp"
-#include "tests/support/operands.hpp"
 #include "tests/support/places.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/test_run.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::tests {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "tests/conformance/combine.hpp"
 #include "tests/conformance/numbered_operation.hpp"
-#include "tests/support/operands.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::tests {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/conformance/numbered_operation.hpp"
-#include "tests/support/operands.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::tests {
 namespace {

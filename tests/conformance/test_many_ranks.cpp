@@ -14,8 +14,8 @@
 #include "collectives/selection/catalogue.hpp"
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/conformance/combine.hpp"
-#include "tests/support/operands.hpp"
 #include "tests/support/test_run.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::tests {
 namespace {

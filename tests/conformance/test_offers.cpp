@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "tests/conformance/plan_team.hpp"
-#include "tests/support/operands.hpp"
+#include "tools/operands.hpp"
 #include "transports/shared_memory/arena.hpp"
 
 namespace torii::tests {

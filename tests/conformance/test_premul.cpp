@@ -8,7 +8,7 @@
 
 #include "reduce_kernels/kernels.hpp"
 #include "tests/conformance/combine.hpp"
-#include "tests/support/operands.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::tests {
 namespace {

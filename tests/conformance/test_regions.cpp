@@ -15,7 +15,7 @@
 
 #include "tests/conformance/combine.hpp"
 #include "tests/conformance/thread_team.hpp"
-#include "tests/support/operands.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::tests {
 namespace {

@@ -13,7 +13,7 @@
 #include "tests/golden/cells.hpp"
 #include "tests/golden/plan_digest.hpp"
 #include "tests/golden/shapes.hpp"
-#include "tests/support/operands.hpp"
+#include "tools/operands.hpp"
 #include "tools/simulation/run.hpp"
 
 namespace torii::golden {
@@ -49,7 +49,7 @@ std::map<std::pair<Type, int>, Vector> all_operands() {
     for (int rank = 0; rank < kRanksMost; ++rank) {
       Vector& operand = operands[{type, rank}];
       operand.resize(kElementsMost * size_of(type));
-      tests::fill_operand(type, kSeed, rank, 0, kElementsMost, operand.data());
+      fill_operand(type, kSeed, rank, 0, kElementsMost, operand.data());
     }
   }
   return operands;

@@ -18,13 +18,14 @@
 #include "runtime/base/output.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/operands.hpp"
+#include "tools/simulation/steady.hpp"
 #include "tools/torii-sim/clock.hpp"
 #include "tools/torii-sim/data.hpp"
 #include "tools/torii-sim/pictures.hpp"
 #include "tools/torii-sim/question.hpp"
 #include "tools/torii-sim/spending.hpp"
 #include "tools/torii-sim/synthetic_node.hpp"
-#include "tools/simulation/steady.hpp"
 
 namespace torii::tools {
 namespace {
@@ -80,7 +81,7 @@ Trial simulate(const SimOptions& options, const Question& question, const Algori
   }
   if (options.data) {
     call.fill = [&](int rank, std::byte* operand) {
-      fill_operand(question.type, options.seed, rank, operand, question.bytes);
+      fill_operand(question.type, options.seed, rank, 0, question.bytes / size_of(question.type), operand);
     };
   }
   if (options.every_segment || call.watched >= 0) {

@@ -1,52 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands from a hash of (seed, rank, index), so that two simulations fold the same.
+// Compares the results of all ranks.
 #include "tools/torii-sim/data.hpp"
 
 #include <xxhash.h>
 
-#include <cmath>
 #include <cstring>
 #include <string>
 
-#include "runtime/base/status.hpp"
-#include "transports/simulated/network.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::tools {
-namespace {
-
-template <typename Element, typename Make>
-void fill(std::byte* operand, std::size_t bytes, const Make& make) {
-  for (std::size_t i = 0; i < bytes / sizeof(Element); ++i) {
-    const Element element = make(i);
-    std::memcpy(operand + i * sizeof(Element), &element, sizeof(Element));
-  }
-}
-
-}  // namespace
-
-void fill_operand(Type type, std::uint64_t seed, int rank, std::byte* operand, std::size_t bytes) {
-  const std::uint64_t own_seed = seed * 1'000'003 + static_cast<std::uint64_t>(rank);
-  const auto uniform = [=](std::size_t i) { return simulated::uniform(own_seed, i); };
-  switch (type) {
-    case Type::i32:
-    case Type::u32:
-      return fill<std::uint32_t>(operand, bytes,
-                                 [&](std::size_t i) { return static_cast<std::uint32_t>(std::ldexp(uniform(i), 32)); });
-    case Type::i64:
-    case Type::u64:
-      return fill<std::uint64_t>(operand, bytes, [&](std::size_t i) {
-        return static_cast<std::uint64_t>(std::ldexp(uniform(i), 53)) * 0x9e3779b97f4a7c15U;
-      });
-    case Type::f32:
-      return fill<float>(operand, bytes, [&](std::size_t i) { return static_cast<float>(2 * uniform(i) - 1); });
-    case Type::f64:
-      return fill<double>(operand, bytes, [&](std::size_t i) { return 2 * uniform(i) - 1; });
-    default:
-      throw Error(Status::invalid_argument,
-                  "--type is '" + std::string(name(type)) + "'; with --data it must be i32, u32, i64, u64, f32 or f64");
-  }
-}
-
 namespace {
 
 /// The number of ranks whose block differs from the one that `sender` had for them, and the hash of all blocks.
@@ -60,7 +23,7 @@ Compared compare_blocks(const Comparison& call, const std::vector<std::vector<st
   for (std::size_t sender = 0; sender < ranks; ++sender) {
     const bool is_root = static_cast<int>(sender) == call.root;
     if (call.collective == Collective::scatter && !is_root) continue;
-    fill_operand(call.type, call.seed, static_cast<int>(sender), operand.data(), bytes);
+    fill_operand(call.type, call.seed, static_cast<int>(sender), 0, bytes / size_of(call.type), operand.data());
     for (std::size_t receiver = 0; receiver < ranks; ++receiver) {
       if (call.collective == Collective::gather && static_cast<int>(receiver) != call.root) continue;
       // In a scatter or gather, a rank's own block is at its own place.

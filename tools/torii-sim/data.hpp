@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real vectors in a simulation: operands, and the comparison of all results.
+// Real vectors in a simulation: the comparison of all results.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,6 @@
 #include "runtime/plan/operation.hpp"
 
 namespace torii::tools {
-
-/// Writes `bytes` bytes of `rank`'s operand: integers with random bits; real numbers with full random mantissas, of
-/// both signs, below 1. Throws Error{invalid_argument} for types other than i32, u32, i64, u64, f32 and f64.
-void fill_operand(Type type, std::uint64_t seed, int rank, std::byte* operand, std::size_t bytes);
 
 struct Compared {
   /// Ranks whose result differs from that of the first rank with a result; in an alltoall, scatter or gather, from what

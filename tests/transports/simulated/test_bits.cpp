@@ -7,9 +7,9 @@
 
 #include "collectives/selection/catalogue.hpp"
 #include "tests/conformance/plan_team.hpp"
-#include "tests/support/operands.hpp"
 #include "tests/support/test_run.hpp"
 #include "tests/transports/simulated/calls.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::simulated {
 namespace {
@@ -52,13 +52,13 @@ TEST_P(Bits, AreThoseOfSharedMemory) {
       const std::size_t count = length * static_cast<std::size_t>(has_block_per_rank(collective) ? shape.ranks : 1);
       tests::PlanRun real = tests::make_run(shape.algorithm, request, count);
       const tests::PlanOutcome expected = tests::run_plans(
-          real, [&](int rank, int, std::byte* out) { tests::fill_operand(real.type, 5, rank, 0, count, out); });
+          real, [&](int rank, int, std::byte* out) { fill_operand(real.type, 5, rank, 0, count, out); });
       ASSERT_TRUE(expected.ok());
       Call call = make_call(shape.algorithm, request, count * sizeof(float));
       call.network.topology = Topology::parse(shape.runs_on, shape.ranks);
       call.network.jitter_us = 5;
       call.shape.fold = kernels::find(real.op, real.type, kernels::Isa::reference);
-      call.fill = [&](int rank, std::byte* out) { tests::fill_operand(real.type, 5, rank, 0, count, out); };
+      call.fill = [&](int rank, std::byte* out) { fill_operand(real.type, 5, rank, 0, count, out); };
       const Outcome got = run(call);
       for (int rank = 0; rank < shape.ranks; ++rank) {
         const bool is_root = has_root(collective) && rank == request.root;

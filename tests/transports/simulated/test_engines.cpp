@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "reduce_kernels/kernels.hpp"
-#include "tests/support/operands.hpp"
 #include "tests/transports/simulated/calls.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::simulated {
 namespace {
@@ -67,7 +67,7 @@ TEST(Engines, BringTheSameBitsWhateverTheirRates) {
     constexpr std::size_t kFew = std::size_t{256} << 10;
     Call call = make_call(algorithm, request_on("torus:3x2", 6, 4096), kFew);
     call.shape.fold = kernels::find(Op::sum, Type::f32, kernels::Isa::reference);
-    call.fill = [](int rank, std::byte* out) { tests::fill_operand(Type::f32, 7, rank, 0, kFew / sizeof(float), out); };
+    call.fill = [](int rank, std::byte* out) { fill_operand(Type::f32, 7, rank, 0, kFew / sizeof(float), out); };
     const std::vector<std::byte> first = run(call).results.front();
     for (const std::vector<double>& rates : {std::vector<double>{1, 1, 1, 1}, {1, 0.1, 2, 0.003}}) {
       call.network.engine_rates = rates;

@@ -7,8 +7,8 @@
 
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/plan/leaves.hpp"
-#include "tests/support/operands.hpp"
 #include "tests/transports/simulated/calls.hpp"
+#include "tools/operands.hpp"
 
 namespace torii::simulated {
 namespace {
@@ -20,7 +20,7 @@ void sum_leaves(std::size_t first, std::size_t count, std::byte* out) {
   std::vector<std::vector<float>> leaves(count, std::vector<float>(kCount));
   std::vector<const void*> sources;
   for (std::size_t i = 0; i < count; ++i) {
-    tests::fill_operand(Type::f32, 3, static_cast<int>(first + i), 0, kCount, leaves[i].data());
+    fill_operand(Type::f32, 3, static_cast<int>(first + i), 0, kCount, leaves[i].data());
     sources.push_back(leaves[i].data());
   }
   void* const target = out;
@@ -55,7 +55,7 @@ TEST(SimulatedLeaves, HaveTheirSum) {
       };
       const Outcome got = run(call);
       for (const std::vector<std::byte>& result : got.results) {
-        EXPECT_TRUE(tests::same_bytes(result, expected)) << algorithm << " on " << counts.size() << " ranks";
+        EXPECT_TRUE(same_bytes(result, expected)) << algorithm << " on " << counts.size() << " ranks";
       }
     }
   }

@@ -9,7 +9,7 @@
 #include "collectives/proof/verify.hpp"
 #include "collectives/selection/catalogue.hpp"
 #include "reduce_kernels/kernels.hpp"
-#include "tests/support/operands.hpp"
+#include "tools/operands.hpp"
 #include "tools/simulation/run.hpp"
 
 namespace torii::simulated {
@@ -26,9 +26,7 @@ Call list_call(const Algorithm& row, const PlanRequest& request, std::size_t byt
 
 void add_data(Call& call, std::size_t bytes) {
   call.shape.fold = kernels::find(Op::sum, Type::f32, kernels::Isa::reference);
-  call.fill = [bytes](int rank, std::byte* out) {
-    tests::fill_operand(Type::f32, 7, rank, 0, bytes / sizeof(float), out);
-  };
+  call.fill = [bytes](int rank, std::byte* out) { fill_operand(Type::f32, 7, rank, 0, bytes / sizeof(float), out); };
 }
 
 /// Every row that has a list for a vector of one segment: it takes the time of lanes, to the tick, and brings the same

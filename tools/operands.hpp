@@ -10,7 +10,7 @@
 
 #include "reduce_kernels/types.hpp"
 
-namespace torii::tests {
+namespace torii {
 
 inline std::uint64_t random_word(std::uint64_t seed, int rank, std::size_t index) {
   std::uint64_t x = seed * 0x2545f4914f6cdd1dULL + (static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15ULL +
@@ -38,4 +38,4 @@ inline bool same_bytes(std::span<const std::byte> left, std::span<const std::byt
   return left.size() == right.size() && (left.empty() || std::memcmp(left.data(), right.data(), left.size()) == 0);
 }
 
-}  // namespace torii::tests
+}  // namespace torii

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operands are made block by block: a sanitizer then watches one access of a block, not one of every element.
-#include "tests/support/operands.hpp"
+#include "tools/operands.hpp"
 
 #include <algorithm>
 
-namespace torii::tests {
+namespace torii {
 namespace {
 
 constexpr std::size_t kBlock = 512;  // elements
@@ -67,4 +67,4 @@ void fill_operand(Type type, std::uint64_t seed, int rank, std::size_t first, st
   }
 }
 
-}  // namespace torii::tests
+}  // namespace torii
