@@ -116,12 +116,7 @@ class FormSubject final : public Subject {
   }
   torii_status start_all() {
     requests_.assign(static_cast<size_t>(tensors_.count()), nullptr);
-    torii_call call = {};
-    call.size = sizeof(call);
-    call.collective = TORII_ALLREDUCE;
-    call.count = tensors_.length();
-    call.type = TORII_F32;
-    call.op = TORII_SUM;
+    torii_call call = make_call(TORII_ALLREDUCE, nullptr, nullptr, tensors_.length(), TORII_F32);
     for (int i = 0; i < tensors_.count(); ++i) {
       call.input = call.result = tensors_.tensor(i);
       const torii_status status = torii_start(tensors_.team(), &call, &requests_[static_cast<size_t>(i)]);

@@ -34,6 +34,21 @@ constexpr bool gets_blocks(torii_collective c) {
   return c == TORII_ALL_GATHER || c == TORII_ALLTOALL || c == TORII_GATHER;
 }
 
+/// A torii_call with the usual fields filled in.
+inline torii_call make_call(torii_collective collective, const void* input, void* result, std::size_t count,
+                            torii_type type, torii_op op = TORII_SUM, int root = 0) {
+  torii_call call = {};
+  call.size = sizeof(call);
+  call.collective = collective;
+  call.input = input;
+  call.result = result;
+  call.count = count;
+  call.type = type;
+  call.op = op;
+  call.root = root;
+  return call;
+}
+
 /// Whether what the rank gives is looked at. A broadcast has one vector, its result.
 constexpr bool has_input(torii_collective c, int rank, int root) {
   if (c == TORII_BROADCAST || c == TORII_SCATTER) return rank == root;

@@ -113,12 +113,8 @@ CallData::CallData(const Job& job, const Options& options, Memory memory, size_t
   const VectorLengths lengths = lengths_of(options.collective, count, job.ranks(), job.rank());
   input_elements_ = lengths.input;
   result_elements_ = lengths.result;
-  call_.size = sizeof(call_);
-  call_.collective = options.collective;
-  call_.count = count;
-  call_.type = type;
-  call_.op = op;
-  call_.root = has_root(options.collective) ? options.root : 0;
+  const int root = has_root(options.collective) ? options.root : 0;
+  call_ = make_call(options.collective, nullptr, nullptr, count, type, op, root);
   if (count == 0) return;
   const size_t vectors = leaves == nullptr ? 1 : leaves->count();
   const size_t first = leaves == nullptr ? static_cast<size_t>(job.rank()) : leaves->first();

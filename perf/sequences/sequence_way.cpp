@@ -131,12 +131,7 @@ void SequenceWay::bind(const SequenceCall& call) {
   const auto member = static_cast<int>(found);
   Bound bound;
   bound.team = static_cast<std::size_t>(call.team);
-  bound.call.size = sizeof(bound.call);
-  bound.call.collective = call.collective;
-  bound.call.type = call.type;
-  bound.call.op = call.op;
-  bound.call.root = call.root;
-  bound.call.count = call.count;
+  bound.call = make_call(call.collective, nullptr, nullptr, call.count, call.type, call.op, call.root);
   bound.in_place = call.in_place;
   bound.is_checked = has_result(call.collective, member, call.root);
   bound.has_result = bound.is_checked || is_prefix(call.collective);

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "tests/conformance/thread_team.hpp"
-#include "tools/collective_shape.hpp"
 
 namespace torii::tests {
 

@@ -16,7 +16,6 @@
 
 #include "tests/conformance/thread_team.hpp"
 #include "tests/support/test_run.hpp"
-#include "tools/collective_shape.hpp"
 
 namespace torii::tests {
 namespace {

@@ -99,20 +99,6 @@ void run_as_threads(const ThreadTeam& options, const std::function<void(torii_co
   for (std::thread& thread : threads) thread.join();
 }
 
-torii_call make_call(torii_collective collective, const void* input, void* result, std::size_t count, torii_type type,
-                     torii_op op, int root) {
-  torii_call call = {};
-  call.size = sizeof(call);
-  call.collective = collective;
-  call.input = input;
-  call.result = result;
-  call.count = count;
-  call.type = type;
-  call.op = op;
-  call.root = root;
-  return call;
-}
-
 std::string algorithm_of(torii_team* team, const torii_call& call) {
   torii_choice choice = {};
   choice.size = sizeof(choice);

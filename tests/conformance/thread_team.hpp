@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/collective_shape.hpp"
+
 namespace torii::tests {
 
 struct ThreadTeam {
@@ -34,10 +36,6 @@ inline const std::vector<std::vector<int>> kPlacesOfTwo = {
 
 /// Runs `body(context, team)` on every rank, each a thread, and joins them. Reports failures of setup to GoogleTest.
 void run_as_threads(const ThreadTeam& options, const std::function<void(torii_context*, torii_team*)>& body);
-
-/// A torii_call with the usual fields filled in.
-torii_call make_call(torii_collective collective, const void* input, void* result, std::size_t count, torii_type type,
-                     torii_op op = TORII_SUM, int root = 0);
 
 inline std::string last_error() { return torii_last_error(); }
 

@@ -102,8 +102,8 @@ std::uint64_t run_call(torii_team* team, const ResultCell& cell) {
   }
   if (collective == Collective::all_gather) input += rank * cell.block_bytes();
   std::byte* const place = result.data() + (collective == Collective::reduce_scatter ? rank * cell.block_bytes() : 0);
-  const torii_call call = tests::make_call(static_cast<torii_collective>(collective), input, place, cell.count(),
-                                           static_cast<torii_type>(cell.type), TORII_SUM, cell.request.root);
+  const torii_call call = make_call(static_cast<torii_collective>(collective), input, place, cell.count(),
+                                    static_cast<torii_type>(cell.type), TORII_SUM, cell.request.root);
   EXPECT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
   return digest_of_rank(cell, rank, result);
 }

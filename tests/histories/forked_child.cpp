@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "tools/collective_shape.hpp"
+
 namespace torii::tests {
 namespace {
 
@@ -18,13 +20,7 @@ constexpr unsigned kLifeSeconds = 120;
 bool are_calls_refused(torii_context* context, torii_team* team) {
   std::int64_t value = 1;
   std::int64_t sum = 0;
-  torii_call call = {};
-  call.size = sizeof(call);
-  call.collective = TORII_ALLREDUCE;
-  call.input = &value;
-  call.result = &sum;
-  call.count = 1;
-  call.type = TORII_I64;
+  const torii_call call = make_call(TORII_ALLREDUCE, &value, &sum, 1, TORII_I64);
   torii_request* request = nullptr;
   torii_team* part = nullptr;
   const torii_status statuses[] = {torii_run(team, &call),

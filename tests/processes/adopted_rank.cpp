@@ -11,6 +11,8 @@
 #include <torii/torii.hpp>
 #include <vector>
 
+#include "tools/collective_shape.hpp"
+
 namespace {
 
 constexpr std::size_t kCounts[] = {1, 2'000, 30'011, 400'000};
@@ -39,18 +41,9 @@ std::vector<float> run_all(torii::Team& team, std::size_t count, std::span<float
       input[i] = 1.0f / static_cast<float>(i % 9973 + static_cast<std::size_t>(team.rank()) + 1);
     }
     for (std::size_t i = 0; i < result.size(); ++i) result[i] = input[i];
-    torii_call call = {};
-    call.size = sizeof(call);
-    call.collective = collective;
-    call.input = input.data();
-    call.result = result.data();
-    call.count = count;
-    call.type = TORII_F32;
-    call.op = TORII_SUM;
-    call.root = 1;
-    torii::check(team.run(call));
-    if (collective == TORII_REDUCE && team.rank() != 1) continue;
-    const std::size_t filled = collective == TORII_ALL_GATHER ? count * static_cast<std::size_t>(team.ranks()) : count;
+    torii::check(team.run(torii::make_call(collective, input.data(), result.data(), count, TORII_F32, TORII_SUM, 1)));
+    if (!torii::has_result(collective, team.rank(), 1)) continue;
+    const std::size_t filled = torii::lengths_of(collective, count, team.ranks(), team.rank()).result;
     all.insert(all.end(), result.begin(), result.begin() + static_cast<std::ptrdiff_t>(filled));
   }
   return all;

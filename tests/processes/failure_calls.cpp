@@ -13,6 +13,7 @@
 #include <cstdlib>
 
 #include "tests/support/process.hpp"
+#include "tools/collective_shape.hpp"
 
 namespace torii::tests {
 
@@ -112,15 +113,7 @@ std::thread FailureCalls::later(std::function<void()> action) const {
 }
 
 torii_call FailureCalls::allreduce_call() {
-  torii_call call = {};
-  call.size = sizeof(call);
-  call.collective = TORII_ALLREDUCE;
-  call.input = input_.data();
-  call.result = result_.data();
-  call.count = input_.size();
-  call.type = TORII_I64;
-  call.op = TORII_SUM;
-  return call;
+  return make_call(TORII_ALLREDUCE, input_.data(), result_.data(), input_.size(), TORII_I64);
 }
 
 void FailureCalls::say_status(torii_status status) const {

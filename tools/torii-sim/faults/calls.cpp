@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "reduce_kernels/kernels.hpp"
-#include "tools/collective_shape.hpp"
 #include "tools/torii-sim/faults/elements.hpp"
 
 namespace torii::faults {
@@ -186,20 +185,6 @@ std::string text_of(const CallSpec& spec) {
   return is_rooted(spec) ? text + ", root " + std::to_string(spec.root) : text;
 }
 
-torii_call call_of(torii_collective collective, const void* input, void* result, std::size_t count, torii_type type,
-                   torii_op op, int root) {
-  torii_call call = {};
-  call.size = sizeof(call);
-  call.collective = collective;
-  call.input = input;
-  call.result = result;
-  call.count = count;
-  call.type = type;
-  call.op = op;
-  call.root = root;
-  return call;
-}
-
 std::size_t input_bytes(const CallSpec& spec, Place place) {
   const std::size_t count = redistributes(spec.kind) ? items_of(spec, place).input_count : input_count(spec, place);
   return count * element_bytes(spec);
@@ -278,7 +263,7 @@ Overlap overlap_of(const CallSpec& spec, Place place) {
 }
 
 void write_words(Words& words, const CallSpec& spec, Place place, const void* input, void* result) {
-  words.call = call_of(spec.collective, input, result, spec.count, spec.type, spec.op, root_of(spec, place));
+  words.call = make_call(spec.collective, input, result, spec.count, spec.type, spec.op, root_of(spec, place));
   if (spec.op == TORII_USER) {
     words.call.user = user_operation(spec.commutes);
     words.call.user_bytes = element_bytes(spec);

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/collective_shape.hpp"
+
 namespace torii::faults {
 
 enum class CallKind : std::uint8_t {
@@ -41,8 +43,6 @@ CallSpec unlike(CallSpec spec, std::mt19937_64& random);
 /// "gatherv of 7 x f32 in place, root 3".
 std::string text_of(const CallSpec& spec);
 
-torii_call call_of(torii_collective collective, const void* input, void* result, std::size_t count, torii_type type,
-                   torii_op op = TORII_SUM, int root = 0);
 inline constexpr int kRefusals = 13;
 /// Makes a call that every team refuses, in one of kRefusals ways, which repeat.
 torii_status make_refused_call(torii_team* team, int way);

@@ -283,7 +283,7 @@ void Driver::destroy(torii_team* team) {
 torii_status Driver::meet(std::size_t team) {
   std::int64_t values[2 * 64] = {};
   for (const torii_collective collective : {TORII_BARRIER, TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_ALLTOALL}) {
-    const Words words = {call_of(collective, values, values + 64, 1, TORII_I64)};
+    const Words words = {make_call(collective, values, values + 64, 1, TORII_I64)};
     if (is_served(teams_[team], words)) return torii_run(teams_[team], &words.call);
   }
   return TORII_OK;

@@ -8,7 +8,7 @@ namespace torii::faults {
 
 torii_status make_refused_call(torii_team* team, int way) {
   std::int32_t value = 0;
-  torii_call call = call_of(TORII_ALLREDUCE, &value, &value, 1, TORII_I32);
+  torii_call call = make_call(TORII_ALLREDUCE, &value, &value, 1, TORII_I32);
   torii_request* request = nullptr;
   const std::size_t extents[] = {2, 2};
   const int axes[] = {1, 0};
