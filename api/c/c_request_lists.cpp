@@ -9,6 +9,7 @@
 
 #include "api/c/c_requests.hpp"
 #include "runtime/base/cancellation.hpp"
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/fabric/waiting.hpp"
 
 using torii::Status;
@@ -94,7 +95,7 @@ int await_any(Requests list) {
 /// Waits for the first of the requests. That wait looks for its failures alone, so now and then the others are tested:
 /// maybe it is for them that the first one waits.
 torii_status end_first(Requests list) {
-  constexpr std::int64_t kTurnNs = 100'000'000;
+  constexpr auto kTurnNs = torii::tuned<std::int64_t>("waiting.turn");
   torii_request*& first = list.front();
   const Requests others = list.subspan(1);
   if (!is_active(first) || std::ranges::none_of(others, is_active)) return torii_wait(&first);

@@ -8,6 +8,7 @@
 
 #include "api/agreement/membership.hpp"
 #include "api/calls/request.hpp"
+#include "runtime/base/tuned_constants.hpp"
 
 namespace torii {
 
@@ -20,14 +21,14 @@ struct GroupCall {
   std::unique_ptr<Request> request;
 };
 
-/// Limits of a member of a packed call, and of all members together, in bytes of their vectors. Measured by
-/// coalesced_perf (docs/benchmarks.md): longer calls gain nothing on one node, since packing copies them. The same
-/// everywhere, since packing may change bits, which must not depend on where ranks are.
+/// Limits of a member of a packed call, and of all members together, in bytes of their vectors. The
+/// same everywhere, since packing may change bits, which must not depend on where ranks are.
 struct PackingLimits {
   std::size_t member_bytes;
   std::size_t all_bytes;
 };
-inline constexpr PackingLimits kPackingLimits = {std::size_t{8} << 10, std::size_t{256} << 10};
+inline constexpr PackingLimits kPackingLimits = {tuned<std::size_t>("packing.call_bytes_max"),
+                                                 tuned<std::size_t>("packing.all_bytes_max")};
 
 /// Bytes of a call's vector; of a collective with a block per rank those of all blocks.
 std::size_t vector_bytes(const GroupCall& call, int ranks) noexcept;

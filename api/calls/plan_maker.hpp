@@ -11,6 +11,7 @@
 #include "api/calls/call_plan.hpp"
 #include "api/calls/team_options.hpp"
 #include "collectives/selection/selection.hpp"
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/topology/topology.hpp"
 
 namespace torii {
@@ -80,8 +81,7 @@ struct StagingLimit {
 /// The plan of `rank`, with segments made shorter until it fits or they have 512 bytes. Bits do not depend on segments.
 Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, const StagingLimit& limit);
 
-/// Vectors from this size on are stored past the caches: they would evict what the next segments need. A guess from the
-/// size of the second-level caches; other sizes have not been measured.
-inline constexpr std::size_t kNonTemporalBytes = std::size_t{8} << 20;
+/// Vectors from this size on are stored past the caches: they would evict what the next segments need.
+inline constexpr auto kNonTemporalBytes = tuned<std::size_t>("stores.non_temporal_bytes");
 
 }  // namespace torii

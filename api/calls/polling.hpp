@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/fabric/waiting.hpp"
 
 namespace torii {
@@ -22,7 +23,7 @@ struct Polling {
   /// Whether the slow checks are to be made for the request that is asked for: when it is time for them, and ten times
   /// a second for each. Where callers ask for several by turns, it may always be time at the same one.
   bool is_turn_of(std::int64_t& turn_checked, bool is_time) const noexcept {
-    constexpr std::int64_t kTurnNs = 100'000'000;
+    constexpr auto kTurnNs = tuned<std::int64_t>("waiting.turn");
     const std::int64_t turn = waiting.quiet_ns() / kTurnNs;
     if (!is_time && (turn == 0 || turn == turn_checked)) return false;
     turn_checked = turn;

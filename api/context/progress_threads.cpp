@@ -13,14 +13,15 @@
 #include "api/context/background.hpp"
 #include "runtime/base/blocked_signals.hpp"
 #include "runtime/base/status.hpp"
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/devices/cpus.hpp"
 
 namespace torii {
 namespace {
 
 /// A progress thread without work first yields its CPU this often, then naps: the caller's computation comes first.
-constexpr int kIdleYields = 100;
-constexpr std::chrono::microseconds kNap{50};
+constexpr auto kIdleYields = tuned<int>("waiting.background_yields");
+constexpr std::chrono::microseconds kNap{tuned<int>("waiting.background_nap")};
 
 void run(const std::stop_token& stop, Background& background) {
   int idle = 0;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/plan/transposition.hpp"
 
 namespace torii {
@@ -20,7 +21,7 @@ struct Counts {
 
 /// Equal blocks up to this size use the catalogue's alltoall. For longer blocks the catalogue has only pairwise
 /// exchanges, which also serve blocks of unequal lengths.
-constexpr std::size_t kShortBlockBytes = 4096;
+constexpr auto kShortBlockBytes = tuned<std::size_t>("redistribution.short_block_bytes");
 
 void set_alltoall(CallArguments& call, const std::byte* send, std::byte* take, std::uint32_t tag) {
   call.collective = Collective::alltoall;

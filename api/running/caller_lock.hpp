@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "runtime/base/platform.hpp"
+#include "runtime/base/tuned_constants.hpp"
 
 namespace torii {
 
@@ -31,7 +32,7 @@ class CallerLock {
   bool has_waiters() const noexcept { return waiting_.load(std::memory_order_relaxed) != 0; }
 
  private:
-  static constexpr int kSpins = 100;
+  static constexpr auto kSpins = tuned<int>("waiting.lock_polls");
   std::atomic_flag busy_;
   std::atomic<int> waiting_ = 0;
 };

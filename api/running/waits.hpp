@@ -20,12 +20,13 @@
 #include "api/running/entry.hpp"
 #include "api/running/failure_monitor.hpp"
 #include "api/running/in_flight.hpp"
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/fabric/waiting.hpp"
 
 namespace torii {
 
 /// How often a blocking call looks at its own operation before it waits for good.
-inline constexpr int kQuickPolls = 30;
+inline constexpr auto kQuickPolls = tuned<int>("waiting.call_polls");
 /// A point in time, or a length of time, that does not end a wait.
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 

@@ -17,16 +17,15 @@
 #include "collectives/building/lane_choice.hpp"
 #include "collectives/building/tree_flows.hpp"
 #include "collectives/schedules/schedule.hpp"
+#include "runtime/base/tuned_constants.hpp"
 
 namespace torii {
 namespace {
 
-/// The time that a rank needs for one more segment besides its bytes. A guess at a system call and a wake-up: without
-/// it the model would ask for segments of one byte.
-constexpr double kSegmentSeconds = 5e-6;
-/// The overhead of a segment on a link, beside its bytes: the signal's line, the provider's header, packets that are
-/// not full. On links of 10 Mbit/s, over tcp;ofi_rxm, segments of 4 KiB take 2 to 3 % longer than those of 8 KiB.
-constexpr std::size_t kSegmentExtraBytes = 256;
+/// The time that a rank needs for one more segment besides its bytes.
+constexpr auto kSegmentSeconds = tuned<double>("chain.segment_time");
+/// The overhead of a segment on a link, beside its bytes.
+constexpr auto kSegmentExtraBytes = tuned<std::size_t>("chain.segment_bytes");
 
 /// Credits for a segment come back a round trip after it has left: so many slots hold what a long hop has under way.
 constexpr int kSlotsLeast = 8;

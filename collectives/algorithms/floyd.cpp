@@ -24,6 +24,7 @@
 #include "collectives/building/floyd_hops.hpp"
 #include "collectives/building/floyd_model.hpp"
 #include "collectives/building/plan_builder.hpp"
+#include "runtime/base/tuned_constants.hpp"
 
 namespace torii {
 namespace {
@@ -32,8 +33,8 @@ namespace {
 constexpr int kRanksMax = 65535;
 /// Beyond these ranks direct has no list of single messages; its pairwise exchange would settle every pair by itself.
 constexpr int kListedRanksMax = 256;
-/// Longer blocks are never better off together: a hop more costs more than any number of messages saves.
-constexpr std::size_t kBlockBytesMax = std::size_t{64} << 10;
+/// Longer blocks do not travel together.
+constexpr auto kBlockBytesMax = tuned<std::size_t>("floyd.block_bytes_max");
 
 class FloydPlan {
  public:

@@ -25,6 +25,7 @@
 
 #include "collectives/building/levels_model.hpp"
 #include "collectives/building/steps.hpp"
+#include "runtime/base/tuned_constants.hpp"
 
 namespace torii {
 namespace {
@@ -282,13 +283,13 @@ Plan plan(const PlanRequest& request, int rank) {
 
 /// Few ranks, and shorter and longer vectors, are left to the tune table: in simulations node in one shot was faster
 /// there, or ring.
-constexpr int kRanksLeast = 16;
-constexpr std::size_t kBytesLeast = 4096;
-constexpr std::size_t kBytesMostPerRank = 2048;
+constexpr auto kRanksLeast = tuned<int>("levels.ranks_min");
+constexpr auto kBytesLeast = tuned<std::size_t>("levels.bytes_min");
+constexpr auto kBytesMostPerRank = tuned<std::size_t>("levels.bytes_max_per_rank");
 
 /// Only where the model sees a clear gain, since its figures are assumed, and no row for nodes says otherwise.
 CostEstimate estimate(const EstimateRequest& asked) {
-  constexpr double kClear = 0.8;
+  constexpr auto kClear = tuned<double>("levels.clear_gain");
   CostEstimate made = {.tuning = {.segment_bytes = 32768, .slots = 8, .window = 4}};
   const Topology& topology = asked.plan.topology;
   if (topology.per_group() == 0 || asked.several_nodes || asked.is_tuned || !why_not(asked.plan).empty()) return made;

@@ -27,6 +27,7 @@
 #include "collectives/building/sites.hpp"
 #include "collectives/building/steps.hpp"
 #include "runtime/base/index.hpp"
+#include "runtime/base/tuned_constants.hpp"
 
 namespace torii {
 namespace {
@@ -222,7 +223,7 @@ Plan make_plan(const PlanRequest& request, int rank) {
 /// Whether lanes are worth an estimate that takes `seconds`. Shorter blocks cross in one message, and handing them on
 /// costs more than the link. An allreduce must be quicker than whole vectors exchanged by all ranks of a site at once.
 bool is_worth_lanes(const EstimateRequest& request, double seconds) {
-  constexpr std::size_t kShortBlockBytes = 2048;
+  constexpr auto kShortBlockBytes = tuned<std::size_t>("multilane.short_block_bytes");
   const Collective collective = request.plan.collective;
   if (is_personalised(collective)) return block_bytes(request) > kShortBlockBytes;
   return collective != Collective::allreduce || seconds < streams_time_s(request, request.plan.topology.ranks());
@@ -230,7 +231,7 @@ bool is_worth_lanes(const EstimateRequest& request, double seconds) {
 
 CostEstimate estimate(const EstimateRequest& request) {
   // An estimate below another one by less than that is no better than the models can tell.
-  constexpr double kQuicker = 0.95;
+  constexpr auto kQuicker = tuned<double>("multilane.quicker");
   CostEstimate open = {.tuning = lanes_tuning(request)};
   if (request.plan.topology.tree() != nullptr) open.holds = {request.bytes, request.bytes};
   PlanRequest plan = request.plan;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "collectives/building/steps.hpp"
+#include "runtime/base/tuned_constants.hpp"
 
 namespace torii {
 namespace {
@@ -110,8 +111,8 @@ bool is_ring_of_links(const Topology& topology) {
 /// recursive_doubling sends over 2, 4, ... links meet on the way. The factors are for the puts that the models
 /// leave out. A tune row does not prevent the estimate: rows cannot tell a ring from other tori.
 CostEstimate estimate(const EstimateRequest& request) {
-  constexpr double kLatencySeconds = 1.5e-6;  // as torii-sim has them by default
-  constexpr double kBytesPerSecond = 5e9;
+  constexpr auto kLatencySeconds = tuned<double>("neighbor_exchange.latency");
+  constexpr auto kBytesPerSecond = tuned<double>("neighbor_exchange.rate");
   CostEstimate estimate = {.tuning = {.segment_bytes = 32768, .slots = 8, .window = 4}};
   if (request.plan.collective != Collective::all_gather || !is_ring_of_links(request.plan.topology)) return estimate;
   estimate.holds = {request.bytes, request.bytes};

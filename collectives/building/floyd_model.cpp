@@ -10,20 +10,19 @@
 #include "collectives/building/floyd_hops.hpp"
 #include "collectives/building/sites.hpp"
 #include "runtime/base/recent.hpp"
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/topology/network_model.hpp"
 #include "runtime/topology/routing.hpp"
 
 namespace torii {
 namespace {
 
-// A network of the kind that torii is for: latency and time per message are torii-sim's. Slower ones have longer times
-// and less bandwidth, and the choice depends on their product: 15 KB here, 20 KB for 20 us and 1 GB/s.
-constexpr double kLatencySeconds = 1.5e-6;
-constexpr double kBytesPerSecond = 10e9;
-/// A rank's one thread puts all messages and handles all blocks, whatever the number of engines. The second figure is a
-/// guess at the instructions of one step of a linear program.
-constexpr double kMessageSeconds = 2e-7;
-constexpr double kBlockSeconds = 3e-8;
+// A network of the kind that torii is for.
+constexpr auto kLatencySeconds = tuned<double>("floyd.latency");
+constexpr auto kBytesPerSecond = tuned<double>("floyd.rate");
+/// A rank's one thread puts all messages and handles all blocks, whatever the number of engines.
+constexpr auto kMessageSeconds = tuned<double>("floyd.message_time");
+constexpr auto kBlockSeconds = tuned<double>("floyd.block_time");
 
 constexpr std::array kRadices = {2, 3, 4, 5, 6, 8, 16};
 constexpr int kRoutedRanksMax = 16384;

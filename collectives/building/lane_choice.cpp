@@ -10,14 +10,15 @@
 #include "collectives/building/lanes_model.hpp"
 #include "collectives/building/multilane_trees.hpp"
 #include "collectives/building/sites.hpp"
+#include "runtime/base/tuned_constants.hpp"
 
 namespace torii {
 namespace {
 
-constexpr std::size_t kSegmentBytesMin = std::size_t{4} << 10;
-constexpr std::size_t kSegmentBytesMax = std::size_t{64} << 10;
-/// The window of a stream that has not been measured: that of TCP without window scaling, or just after slow start.
-constexpr double kWindowBytes = 65536;
+constexpr auto kSegmentBytesMin = tuned<std::size_t>("lanes.segment_bytes_min");
+constexpr auto kSegmentBytesMax = tuned<std::size_t>("lanes.segment_bytes_max");
+/// The window of a stream that has not been measured.
+constexpr auto kWindowBytes = tuned<double>("lanes.window_bytes");
 constexpr int kLanesMax = 255;
 constexpr std::size_t kUnequalBlockBytes = std::size_t{1} << 20;
 

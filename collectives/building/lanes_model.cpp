@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/tuned_constants.hpp"
+
 namespace torii {
 namespace {
 
@@ -57,8 +59,8 @@ double stream_rate(const LongLink& link, int lanes) {
 }
 
 double full_rate(const LongLink& link) {
-  constexpr double kAsFast = 0.9;
-  constexpr double kWider = 2;
+  constexpr auto kAsFast = tuned<double>("lanes.as_fast");
+  constexpr auto kWider = tuned<double>("lanes.wider");
   if (link.rates.size() < 2 || link.rates.back() < kAsFast * link.rates.front()) return link.capacity;
   return std::max(link.capacity, kWider * static_cast<double>(link.rates.size()) * link.rates.back());
 }

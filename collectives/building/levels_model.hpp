@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // A cost model of one node whose ranks share caches in groups: what lines and copies cost within a group and between
-// groups. The figures are assumed, not measured: they lie among those that are published for servers of 2020 to 2024.
+// groups. The figures are assumed, not measured.
 #pragma once
 
 #include <cstddef>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/plan/operation.hpp"
 
 namespace torii {
 
 struct LevelCosts {
-  double near_line_ns = 50;      ///< until a rank sees a line that a rank of its group has written
-  double far_line_ns = 120;      ///< the same from another group
-  double near_GBps = 12;         ///< at which one rank copies from a cache of its group
-  double far_GBps = 32;          ///< of all copies from other groups into one group together
-  double package_line_ns = 220;  ///< from a group of another package
-  double package_GBps = 100;     ///< of all copies from other packages into one package together
+  /// Until a rank sees a line that a rank of its group, of another group or of another package has written.
+  double near_line_ns = tuned<double>("levels.near_line");
+  double far_line_ns = tuned<double>("levels.far_line");
+  double package_line_ns = tuned<double>("levels.package_line");
+  /// At which one rank copies from a cache of its group; and of all copies together from other groups into one group,
+  /// and from other packages into one package.
+  double near_GBps = tuned<double>("levels.near_rate");
+  double far_GBps = tuned<double>("levels.far_rate");
+  double package_GBps = tuned<double>("levels.package_rate");
 };
 
 /// A call on a node of groups.

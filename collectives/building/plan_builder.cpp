@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/topology/routing.hpp"
 
 namespace torii {
@@ -125,7 +126,7 @@ std::string why_not_any(std::string_view algorithm, std::initializer_list<Collec
 }
 
 std::size_t default_one_shot_bytes(const PlanRequest& request) {
-  constexpr std::size_t kOneShotBytesMax = 2048;  // larger vectors take too many copies
+  constexpr auto kOneShotBytesMax = tuned<std::size_t>("node.one_shot_bytes_max");
   const auto blocks = static_cast<std::size_t>(is_personalised(request.collective) ? request.topology.ranks() : 1);
   return kOneShotBytesMax * blocks + blocks - 1;
 }

@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/topology/tree_topology.hpp"
 
 namespace torii {
 
 /// A link with at least this latency, in either direction, joins two sites; one with less lies within a site.
-inline constexpr std::int64_t kLongLatencyNs = 1'000'000;
+inline constexpr auto kLongLatencyNs = tuned<std::int64_t>("sites.latency_min");
 
 /// Ranks between which no long link lies, ascending. Sites are in the order of their lowest ranks.
 struct Sites {

@@ -9,13 +9,15 @@
 #include <cstdint>
 #include <limits>
 
+#include "runtime/base/tuned_constants.hpp"
+
 namespace torii {
 
 /// A turn that is not timed costs a counter and a few comparisons. Starts with way 0.
 class TimedChoice {
  public:
   /// Turns that may touch memory that the kernel has yet to give out, which costs thirty times what the turn does.
-  static constexpr std::uint32_t kColdTurns = 8;
+  static constexpr auto kColdTurns = tuned<std::uint32_t>("learning.cold_turns");
 
   /// `handicap` is added to every cost of way 1: the cost for other ranks. The first `cold_turns` use way 0 and are not
   /// timed; an even number, so that trials have as many turns of one way as of the other.
@@ -47,9 +49,8 @@ class TimedChoice {
     if (!is_known()) return;
     const float first = samples_[0].least();
     const float second = samples_[1].least() + handicap_;
-    // A new way has to be clearly better, lest noise sends it to and fro.
-    if (best_ == 0 && second < 0.9F * first) best_ = 1;
-    if (best_ == 1 && first < 0.9F * second) best_ = 0;
+    if (best_ == 0 && second < kClearlyBetter * first) best_ = 1;
+    if (best_ == 1 && first < kClearlyBetter * second) best_ = 0;
   }
 
   int best() const noexcept { return best_; }
@@ -63,13 +64,15 @@ class TimedChoice {
 
  private:
   /// The least of so many samples counts, so that a rank that lost its CPU in one of them is not misled.
-  static constexpr std::uint32_t kSamples = 3;
-  static constexpr std::uint32_t kBestEvery = 32;
-  static constexpr std::uint32_t kTrialEvery = 512;
-  static constexpr std::uint32_t kCommonTrialEvery = 128;
+  static constexpr auto kSamples = tuned<std::uint32_t>("learning.samples");
+  static constexpr auto kBestEvery = tuned<std::uint32_t>("learning.best_every");
+  static constexpr auto kTrialEvery = tuned<std::uint32_t>("learning.trial_every");
+  static constexpr auto kCommonTrialEvery = tuned<std::uint32_t>("learning.common_trial_every");
   /// So many turns later a second long trial corrects the first: turns of one number may be of choices for several
   /// sizes, and of memory that some of them touched first.
-  static constexpr std::uint32_t kSecondTrial = 64;
+  static constexpr auto kSecondTrial = tuned<std::uint32_t>("learning.second_trial");
+  /// A new way has to be clearly better, lest noise sends it to and fro.
+  static constexpr auto kClearlyBetter = tuned<float>("learning.clearly_better");
 
   /// In each trial as many turns try one way as the other. Their order, by the parity of the number's bits, has no
   /// short period, so calls that alternate try both ways each.

@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/fabric/waiting.hpp"
 
 namespace torii {
 namespace {
 
 /// A value that goes to several places is computed and copied on in pieces of this size, which stay in the first-level
-/// cache between the two. The size comes from a prototype of two threads; it has not been measured here.
-constexpr std::size_t kHotBytes = 8 * 1024;
+/// cache between the two.
+constexpr auto kHotBytes = tuned<std::size_t>("stores.hot_bytes");
 
 /// A value for several non-temporal targets is computed here, and copied to the targets while it is hot. Targets are
 /// rarely aligned alike, so a kernel could use non-temporal stores for one of them only. Wide elements need twice the

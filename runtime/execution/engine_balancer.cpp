@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <limits>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/fabric/words.hpp"
 
 namespace torii {
 namespace {
 
-/// The part that the latest message has in an engine's time.
-constexpr double kWeight = 0.25;
+constexpr auto kWeight = tuned<double>("engines.newest_weight");
 /// An engine that has nothing under way is believed to be this much quicker each time it is passed over, so that one
 /// that was slow is tried again.
-constexpr double kForgets = 1.0 / 256;
+constexpr auto kForgets = tuned<double>("engines.forgets");
 /// How long a stream waits for credits while no engine has room.
-constexpr std::int64_t kPatienceNs = 50'000'000;
+constexpr auto kPatienceNs = tuned<std::int64_t>("engines.patience");
 
 }  // namespace
 

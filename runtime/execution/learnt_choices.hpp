@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "runtime/base/timed_choice.hpp"
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/execution/store_choice.hpp"
 #include "runtime/plan/operation.hpp"
 #include "runtime/plan/plan.hpp"
@@ -23,9 +24,9 @@ namespace torii {
 /// takes. The cost is the time of the rank's own call.
 struct PrivateReadChoice : ChoicesBySize<TimedChoice, std::size_t{64} << 10> {
   /// Below this a call is too short for a system call per reader.
-  static constexpr std::size_t kBytesMin = std::size_t{64} << 10;
+  static constexpr auto kBytesMin = tuned<std::size_t>("reads.bytes_min");
   /// The most that one read takes: a value that is then folded or forwarded should still be in the second-level cache.
-  static constexpr std::size_t kReadBytes = std::size_t{128} << 10;
+  static constexpr auto kReadBytes = tuned<std::size_t>("reads.portion_bytes");
 };
 
 /// Numbers the calls of a collective, those of like size apart: the turns of private reads. A call is as short as all

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/execution/pairwise_operations.hpp"
 #include "runtime/execution/sending.hpp"
 #include "runtime/execution/try_run.hpp"
@@ -17,8 +18,8 @@
 namespace torii {
 namespace {
 
-/// Transfers from which a rank takes at once: more would only add signals to poll.
-constexpr std::size_t kTakesAtOnce = 32;
+/// Transfers from which a rank takes at once.
+constexpr auto kTakesAtOnce = tuned<std::size_t>("exchanges.taken_at_once");
 
 }  // namespace
 

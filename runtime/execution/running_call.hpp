@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/execution/engine_picker.hpp"
 #include "runtime/execution/installed_plan.hpp"
 #include "runtime/execution/private_read.hpp"
@@ -17,7 +18,7 @@
 namespace torii {
 
 /// A shorter payload is better copied into a send slot, whose line travels in front of it without being gathered.
-inline constexpr std::size_t kSendableBytesMin = 16384;
+inline constexpr auto kSendableBytesMin = tuned<std::size_t>("sending.in_place_bytes_min");
 
 /// Stores a message of `bytes` through the caches or past them, whichever is faster now: `store(non-temporal)`.
 /// `is_first_touch`: as StoreChoice::next() has it.

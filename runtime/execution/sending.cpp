@@ -2,6 +2,7 @@
 // Puts of signals and credits, the engines that carry them, and what rings know of later slots.
 #include "runtime/execution/sending.hpp"
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/fabric/waiting.hpp"
 #include "runtime/fabric/words.hpp"
 
@@ -9,9 +10,9 @@ namespace torii {
 namespace {
 
 /// Calls on vectors of at most so many bytes wait for their messages, not for any link.
-constexpr std::size_t kShortCallBytes = 4096;
+constexpr auto kShortCallBytes = tuned<std::size_t>("sending.short_call_bytes");
 /// Longer payloads are left to the processor, which sees where their stores lead.
-constexpr std::size_t kClaimedBytesMax = 4 * kLineBytes;
+constexpr auto kClaimedBytesMax = tuned<std::size_t>("stores.claimed_bytes_max");
 
 /// Towards another node one of the pair's own engines, otherwise the next of all in rotation. A short call uses one
 /// engine for all peers: both ends have to poll each engine that carries something, and over sockets a poll is a system

@@ -5,12 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/execution/running_call.hpp"
 
 namespace torii {
 
 /// Slots from the one that is being filled to the one whose lines are claimed.
-inline constexpr std::uint64_t kClaimedAhead = 4;
+inline constexpr auto kClaimedAhead = tuned<std::uint64_t>("stores.claimed_ahead");
 
 inline void SendRing::signal(RunningCall& call, std::uint32_t signature, std::uint64_t message, std::size_t bytes,
                              const std::byte* from) const noexcept {

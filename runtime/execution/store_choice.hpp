@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "runtime/base/timed_choice.hpp"
+#include "runtime/base/tuned_constants.hpp"
 
 namespace torii {
 
@@ -21,7 +22,7 @@ class StoreChoice {
   enum class Way : std::uint8_t { cached = 0, non_temporal = 1 };
   /// Messages below this are stored through the caches: a line that arrives from memory costs its reader more than the
   /// sender can save.
-  static constexpr std::size_t kBytesMin = 2048;
+  static constexpr auto kBytesMin = tuned<std::size_t>("stores.timed_bytes_min");
 
   /// `receives`: streams come in to this rank, too, in the same plan.
   /// `cold_messages`: so many at first are stored through the caches and not timed.
@@ -56,16 +57,12 @@ class StoreChoice {
  private:
   /// The price of a line that its reader finds in memory and not in a cache. In a row of messages the reader of one
   /// waits while the sender stores the next, so only a part of the wait counts; all of it does where ranks send and
-  /// receive in turn. On 2 ranks whose CPUs share a cache, 3 ns for all made allreduces of 4 and 8 KiB slower
-  /// (perf/results/2026-11-26-stores-past-caches.txt). 10 ns for all made broadcasts, scatters and scans of 64 KiB and
-  /// more up to 1.9 times slower; alone, a broadcast of 8 KiB gained a tenth
-  /// (perf/results/2026-11-26-stores-of-senders.txt). slot_copy_perf, with and without --non-temporal, shows the sum of
-  /// both sides' costs.
-  static constexpr float kSenderLineNs = 3.0F;
-  static constexpr float kExchangerLineNs = 10.0F;
+  /// receive in turn. slot_copy_perf, with and without --non-temporal, shows the sum of both sides' costs.
+  static constexpr auto kSenderLineNs = tuned<float>("stores.sender_line");
+  static constexpr auto kExchangerLineNs = tuned<float>("stores.exchanger_line");
 
   /// The first messages to slots are told apart (`is_first_touch`).
-  static constexpr std::uint32_t kColdMessages = 2;
+  static constexpr auto kColdMessages = tuned<std::uint32_t>("stores.cold_messages");
 
   TimedChoice choice_;
 };
@@ -74,7 +71,7 @@ class StoreChoice {
 /// neither: what is quicker for one is up to three times slower for the other, and calls of one plan may do both.
 struct StoreChoices {
   /// Nobody knows which message is the first in its place in a peer's vector.
-  static constexpr std::uint32_t kColdInPlace = 64;
+  static constexpr auto kColdInPlace = tuned<std::uint32_t>("stores.cold_messages_in_place");
 
   explicit StoreChoices(bool receives) noexcept
       : slots(StoreChoice(receives)), in_place(StoreChoice(receives, kColdInPlace)) {}

@@ -4,32 +4,28 @@
 
 #include <algorithm>
 
+#include "runtime/base/tuned_constants.hpp"
+
 namespace torii {
 namespace {
 
-// From a prototype on two CPUs, not measured again here: a hand-over by yield takes 1.1 us, by a futex 1.8 us on the
-// same core and 16 us across cores. So with more ranks than CPUs a rank yields soon, and sleeps late. It polls only a
-// few times before: the peer it waits for most often waits for this CPU (perf/results/2026-11-24-spins-shared.txt has 1
-// to 50 polls).
-constexpr std::uint32_t kSpinsShared = 5;
-constexpr std::uint32_t kYieldsShared = 200;
-/// Over a network each poll is a system call or more, which a rank with work to do on the same CPU pays for; and what
-/// is waited for is further away than a sleep and a wake-up take.
-constexpr std::uint32_t kSpinsSharedNetwork = 1;
-constexpr std::uint32_t kYieldsSharedNetwork = 8;
-constexpr std::uint32_t kSpinsAlone = 20000;
-constexpr std::uint32_t kYieldsAlone = 2000;
-constexpr std::int64_t kSleepLeastUs = 1000;
+// A hand-over by a yield is quicker than by a sleep. So with more ranks than CPUs a rank yields soon and sleeps late.
+constexpr auto kSpinsShared = tuned<std::uint32_t>("waiting.polls_shared");
+constexpr auto kYieldsShared = tuned<std::uint32_t>("waiting.yields_shared");
+constexpr auto kSpinsSharedNetwork = tuned<std::uint32_t>("waiting.polls_shared_network");
+constexpr auto kYieldsSharedNetwork = tuned<std::uint32_t>("waiting.yields_shared_network");
+constexpr auto kSpinsAlone = tuned<std::uint32_t>("waiting.polls_alone");
+constexpr auto kYieldsAlone = tuned<std::uint32_t>("waiting.yields_alone");
+constexpr auto kSleepLeastUs = tuned<std::int64_t>("waiting.sleep_least");
 /// A rank that only puts over a network can wake, and always do, need not look every millisecond: it then sleeps an
 /// eighth of the time that nothing has moved, so that a wake-up that was missed after all delays a call by little. The
 /// more ranks there are the longer it may sleep: each asks seldom then, and all use the same CPUs to look.
-constexpr std::int64_t kSleepMostUs = 100'000;
-constexpr std::int64_t kSleepMostUsPerRank = 20'000;
-constexpr std::int64_t kQuietPerSleep = 8;
-constexpr std::int64_t kChecksEveryNs = 1'000'000;
-/// Polls between two looks at the clock while spinning.
-constexpr std::uint32_t kClockEveryPolls = 1024;
-constexpr std::uint32_t kClockEveryYields = 32;
+constexpr auto kSleepMostUs = tuned<std::int64_t>("waiting.sleep_most");
+constexpr auto kSleepMostUsPerRank = tuned<std::int64_t>("waiting.sleep_most_per_rank");
+constexpr auto kQuietPerSleep = tuned<std::int64_t>("waiting.quiet_per_sleep");
+constexpr auto kChecksEveryNs = tuned<std::int64_t>("waiting.checks_every");
+constexpr auto kClockEveryPolls = tuned<std::uint32_t>("waiting.clock_every_polls");
+constexpr auto kClockEveryYields = tuned<std::uint32_t>("waiting.clock_every_yields");
 /// More than the count of polls ever is.
 constexpr std::uint32_t kForever = 2 * Waiting::kPollsMost;
 static_assert(kSpinsAlone + kYieldsAlone + kClockEveryPolls < Waiting::kPollsMost, "who sleeps goes on sleeping");

@@ -7,6 +7,7 @@
 
 #include "runtime/base/deadline.hpp"
 #include "runtime/base/settings.hpp"
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/fabric/transport.hpp"
 
 namespace torii {
@@ -50,8 +51,8 @@ class Waiting {
   static constexpr std::uint32_t kPollsMost = 32768;
 
  private:
-  static constexpr std::uint32_t kYieldsAfterSleep = 2;
-  static constexpr std::uint32_t kPollsPerTurn = 64;
+  static constexpr auto kYieldsAfterSleep = tuned<std::uint32_t>("waiting.yields_after_sleep");
+  static constexpr auto kPollsPerTurn = tuned<std::uint32_t>("waiting.polls_per_turn");
   static constexpr std::uint32_t kPollsPerCycle = 1024;
 
   void count() noexcept {

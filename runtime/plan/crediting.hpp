@@ -6,19 +6,20 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/plan/plan.hpp"
 
 namespace torii {
 
 /// Streams with at least so many slots balance their messages over engines, which are timed by each message's credit.
-inline constexpr int kSharedSlotsLeast = 32;
+inline constexpr auto kSharedSlotsLeast = tuned<int>("engines.shared_slots_min");
 /// The largest number of groups into which the slots of a stream are divided.
 inline constexpr int kCreditGroupsMax = 16;
 
 /// How many consecutive messages of a stream to another node share a credit: a power of two that divides the slots.
 /// With one message per segment a group only adds waits for an earlier segment, so nothing deadlocks.
 constexpr int credit_group(const Stream& stream, int slots) noexcept {
-  constexpr int kGroupsLeast = 4;  // so that most slots are free while a group fills
+  constexpr auto kGroupsLeast = tuned<int>("credits.groups_min");
   if (stream.messages_per_segment != 1 || slots >= kSharedSlotsLeast) return 1;
   static_assert(kSharedSlotsLeast / 2 <= kCreditGroupsMax, "groups of two are the most that there can be");
   int group = 1;

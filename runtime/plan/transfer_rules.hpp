@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/plan/plan.hpp"
 
 namespace torii {
@@ -33,7 +34,7 @@ constexpr bool is_read(TransferWay way) noexcept {
 
 /// A block of a call with unequal blocks is short up to this length. Short blocks go through slots at once: both ends
 /// know the length, so they choose alike without buffer offers.
-inline constexpr std::size_t kAtOnceBytes = 4096;
+inline constexpr auto kAtOnceBytes = tuned<std::size_t>("exchanges.short_block_bytes");
 static_assert(kAtOnceBytes < 65536, "the signature of its messages tells the length");
 
 /// The lines between two ranks for the offers of one of them.
@@ -43,7 +44,7 @@ inline constexpr std::uint64_t kOfferLines = 2;
 constexpr std::uint64_t line_of_offer(std::uint64_t offers_made) noexcept { return offers_made % kOfferLines; }
 
 /// Bytes that are copied in place, or read out of a peer's memory, before other transfers get their turn.
-inline constexpr std::size_t kPortionBytes = 256 * 1024;
+inline constexpr auto kPortionBytes = tuned<std::size_t>("exchanges.portion_bytes");
 constexpr std::size_t portion_bytes(std::size_t done_bytes, std::size_t block_bytes) noexcept {
   return std::min(kPortionBytes, block_bytes - done_bytes);
 }

@@ -31,8 +31,15 @@ const json& named(const json& list, const std::string& name) {
 }
 
 TEST(ToriiInfo, HelpAndVersion) {
-  for (const std::vector<std::string>& command :
-       {std::vector<std::string>{}, {"plan"}, {"tune"}, {"measure"}, {"doctor"}, {"phases"}, {"bits"}, {"costs"}}) {
+  for (const std::vector<std::string>& command : {std::vector<std::string>{},
+                                                  {"plan"},
+                                                  {"tune"},
+                                                  {"measure"},
+                                                  {"doctor"},
+                                                  {"phases"},
+                                                  {"bits"},
+                                                  {"constants"},
+                                                  {"costs"}}) {
     std::vector<std::string> line = command;
     line.push_back("--help");
     const Outcome help = torii_info(line);
@@ -287,6 +294,17 @@ TEST(ToriiInfo, PhasesPrintsBothBoundsBesideFloyd) {
   const Outcome ranks = torii_info({"phases", "--ranks", "0"});
   EXPECT_EQ(ranks.code, 2);
   EXPECT_TRUE(holds(ranks.output, "--ranks is 0; it must be from 1 to 4096")) << ranks.output;
+}
+
+TEST(ToriiInfo, ConstantsAsTextAndAsJson) {
+  const Outcome outcome = torii_info({"constants"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  for (const char* part : {"waiting.polls_shared ", "\n\nstores.hot_bytes ", " 1.5e-06 s ", " origin: a guess\n"}) {
+    EXPECT_TRUE(holds(outcome.output, part)) << part << " in " << outcome.output;
+  }
+  const json polls = named(json_of({"constants"}).at("constants"), "waiting.polls_shared");
+  EXPECT_EQ(polls.at("value"), 5);
+  EXPECT_TRUE(holds(polls.at("origin"), "perf/results/2026-11-24-spins-shared.txt")) << polls;
 }
 
 TEST(ToriiInfo, BitsPrintsTheExpressionAndItsParts) {

@@ -17,6 +17,7 @@
 #include "tools/command_line.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/torii-info/bits.hpp"
+#include "tools/torii-info/constants.hpp"
 #include "tools/torii-info/costs.hpp"
 #include "tools/torii-info/doctor.hpp"
 #include "tools/torii-info/measure.hpp"
@@ -164,6 +165,13 @@ CommandLine add_bits(const CommandLine& app, BitsQuestion& question) {
   return bits;
 }
 
+CommandLine add_constants(const CommandLine& app) {
+  const CommandLine constants = app.add_command(
+      "constants", "the numbers in the code that decide how fast torii is and how it waits, and where each comes from");
+  constants.set_examples("torii-info constants");
+  return constants;
+}
+
 CommandLine add_costs(const CommandLine& app) {
   const CommandLine costs = app.add_command(
       "costs", "runs the program behind --, and sums what its calls cost that were not like those before");
@@ -207,6 +215,7 @@ int run(int argc, char** argv) {
   const CommandLine least = add_phases(app, moved);
   BitsQuestion summed;
   const CommandLine bits_of = add_bits(app, summed);
+  const CommandLine numbers = add_constants(app);
   const CommandLine run_to_its_end = add_costs(app);
   const std::vector<std::string> program = take_program(argc, argv);
   if (const auto code = parse(app, argc, argv)) return *code;
@@ -227,6 +236,8 @@ int run(int argc, char** argv) {
     report = phases(moved);
   } else if (bits_of.is_called()) {
     report = bits(summed);
+  } else if (numbers.is_called()) {
+    report = constants();
   } else if (run_to_its_end.is_called()) {
     const Output early(json, Output::Mode::append);  // what cannot be written is refused before the program runs
     report = costs(program);

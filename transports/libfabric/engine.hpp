@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/fabric/transport.hpp"
 #include "runtime/fabric/words.hpp"
 #include "transports/libfabric/api.hpp"
@@ -98,7 +99,7 @@ class Engine {
   bool may_sleep(int& most_us) noexcept;
 
  private:
-  static constexpr std::size_t kJoinedBytesMax = 1024;
+  static constexpr auto kJoinedBytesMax = tuned<std::size_t>("sending.joined_bytes_max");
 
   /// A peer, as this engine reaches it.
   struct Target {

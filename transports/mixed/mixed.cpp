@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/tuned_constants.hpp"
+
 namespace torii::mixed {
 namespace {
 
-/// The longest sleep in which one of the two transports cannot wake the rank.
-constexpr int kStepUs = 1000;
+constexpr auto kStepUs = tuned<int>("waiting.mixed_sleep");
 
 }  // namespace
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/base/deadline.hpp"
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/fabric/transport.hpp"
 #include "runtime/fabric/words.hpp"
@@ -205,8 +206,9 @@ class EngineTransport : public Transport {
   LifeWatch* lives_;
   std::array<std::atomic<std::uint8_t>, kEnginesMax> substitutes_;  ///< by engine: see substitute()
   std::vector<int> connected_;                                      ///< peers that the engines have greeted
-  static constexpr std::uint32_t kQuietLooks = 8;  ///< after so many polls without result an engine counts as quiet
-  static constexpr std::uint32_t kRoundsPerQuietLook = 4;
+  /// After so many polls without result an engine counts as quiet.
+  static constexpr auto kQuietLooks = tuned<std::uint32_t>("engines.quiet_polls");
+  static constexpr auto kRoundsPerQuietLook = tuned<std::uint32_t>("engines.rounds_per_quiet_poll");
 
   bool has_ended(int peer, std::int64_t now_ns) noexcept {
     if (lives_ == nullptr || !lives_->has_ended(peer, now_ns)) return false;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "transports/network/engine_options.hpp"
 
@@ -13,8 +14,9 @@ namespace torii::transports {
 /// differ in engines or arena.
 void check_options(Bootstrap& bootstrap, const EngineOptions& options);
 
-/// Capabilities::put_bytes. Over sockets a put takes 4 to 6 us (perf/transports), in which fast Ethernet adapters and
-/// the loopback move some 16 KiB. Other networks have not been measured: the value is one microsecond at 4 GB/s.
-constexpr std::size_t put_bytes(bool over_sockets) { return over_sockets ? 16384 : 4096; }
+/// Capabilities::put_bytes.
+constexpr std::size_t put_bytes(bool over_sockets) {
+  return over_sockets ? tuned<std::size_t>("sending.put_bytes_sockets") : tuned<std::size_t>("sending.put_bytes");
+}
 
 }  // namespace torii::transports

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "runtime/base/descriptor.hpp"
+#include "runtime/base/tuned_constants.hpp"
 
 namespace torii::transports {
 
@@ -27,7 +28,7 @@ namespace torii::transports {
 /// If the bell has rung already, the receiver does nothing: a sleeper that does not know of the bell yet polls it.
 class Sleepers {
  public:
-  static constexpr int kSharedSleepUs = 1000;
+  static constexpr auto kSharedSleepUs = tuned<int>("waiting.shared_sleep");
 
   Sleepers() noexcept : bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), are_several_(!bell_.open()) {}
 

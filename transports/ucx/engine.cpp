@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "transports/network/failures.hpp"
 
 namespace torii::ucx {
@@ -11,7 +12,7 @@ namespace {
 
 /// Through shared memory UCX gathers the packets of a longer message before it delivers it, which is one more copy.
 /// Payloads travel there as messages of one packet each, which arrive in order, and each is stored at once.
-constexpr std::size_t kPieceBytes = 8192;
+constexpr auto kPieceBytes = tuned<std::size_t>("sending.ucx_piece_bytes");
 
 /// Status codes of a connection whose other end is gone. No code here cancels an operation, so a cancelled one was
 /// flushed with its connection.

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/base/tuned_constants.hpp"
+
 namespace torii::ucx {
 
 /// Identifies an active message.
@@ -27,7 +29,7 @@ constexpr unsigned kHandlers = 8;
 
 /// Payloads up to this size are one message: copying them costs less than a second transfer. Fits into UCX's first
 /// packet (8 KiB).
-inline constexpr std::size_t kMessageMost = 4096;
+inline constexpr auto kMessageMost = tuned<std::size_t>("sending.ucx_message_bytes_max");
 
 /// The header of every active message.
 struct Header {
