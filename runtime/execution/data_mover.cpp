@@ -176,12 +176,13 @@ std::size_t DataMover::find_places(const Step& step) noexcept {
   target_places_.clear();
   source_places_.clear();
   for (const StreamEnd& end : flow.sources) source_places_.push_back(source_place(end, step));
-  // A single source that is in the result already is kept as it is.
+  // A single source that is in the result already is kept as it is. A peer's private vector may have the same address.
   const Operand kept = {.base = call_.own_base(false, step.block),
                         // Engines read it shortly.
                         .non_temporal = call_.shape->non_temporal && sendable_ == nullptr,
                         .callers = call_.buffers.access != nullptr};
-  const bool stands = source_places_.size() == 1 && !source_places_[0].packed && source_places_[0].base == kept.base;
+  const bool stands = source_places_.size() == 1 && !source_places_[0].packed && source_places_[0].reader_of < 0 &&
+                      source_places_[0].base == kept.base;
   if (flow.keep && !stands) target_places_.push_back(kept);
   std::size_t peers_bytes = 0;
   for (const StreamEnd& end : flow.targets) {

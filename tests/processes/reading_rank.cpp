@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job of two ranks of which rank 0 reads the memory of rank 1, which becomes another program or forbids that. What
-// test_reading starts; the exit code is 0 if all is as it should be, and 3 if this machine does not let ranks read.
+// A job of two ranks of which rank 0 reads the memory of rank 1, which becomes another program, forbids that, or has
+// its vectors at the addresses of rank 0's. What test_reading starts; the exit code is 0 if all is as it should be, and
+// 3 if this machine does not let ranks read.
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <torii/torii.h>
@@ -51,18 +52,19 @@ void wait_for(const std::string& file, bool is_there) {
 struct Job {
   torii_context* context = nullptr;
   torii_team* team = nullptr;
-  Job() {
+  explicit Job(const std::string& settings = "") {
     torii_context_options options = {};
     options.size = sizeof(options);
-    options.settings = "ARENA=256M\nTIMEOUT=10\nCROSS_MEMORY=on";
+    const std::string all = "ARENA=256M\nTIMEOUT=10\nCROSS_MEMORY=on\n" + settings;
+    options.settings = all.c_str();
     if (torii_context_create(&options, &context) == TORII_UNSUPPORTED) end(3, torii_last_error());
     check(torii_team_create(context, nullptr, &team), "team");
   }
   int rank() const { return torii_team_rank(team); }
 };
 
-bool all_are(const std::byte* bytes, int value) {
-  for (std::size_t i = 0; i < kBytes; ++i) {
+bool all_are(const std::byte* bytes, int value, std::size_t count = kBytes) {
+  for (std::size_t i = 0; i < count; ++i) {
     if (bytes[i] != static_cast<std::byte>(value)) return false;
   }
   return true;
@@ -119,13 +121,36 @@ void forbid() {
   std::printf("rank %d: %s: %s\n", job.rank(), torii_status_name(status), torii_last_error());
 }
 
+/// Both ranks have their vectors at the same address, as programs without address space randomization often do. Enough
+/// calls for trials of both ways.
+void share_addresses() {
+  constexpr std::size_t kHalf = kBytes / 2;
+  const Job job("ALGORITHM=node");
+  std::byte* const buffer = make_buffer(0);
+  for (int call = 1; call <= 40; ++call) {
+    std::memset(buffer, job.rank() == 1 ? call : 0, kBytes);
+    check(torii_broadcast(job.team, buffer, kBytes, TORII_U8, 1), "broadcast");
+    if (!all_are(buffer, call)) end(1, "wrong bytes of broadcast " + std::to_string(call));
+  }
+  for (int call = 1; call <= 40; ++call) {
+    std::byte* const own = buffer + static_cast<std::size_t>(job.rank()) * kHalf;
+    std::memset(buffer, 0, kBytes);
+    std::memset(own, 2 * call + job.rank(), kHalf);
+    check(torii_all_gather(job.team, own, buffer, kHalf, TORII_U8), "all_gather");
+    if (!all_are(buffer, 2 * call, kHalf) || !all_are(buffer + kHalf, 2 * call + 1, kHalf)) {
+      end(1, "wrong bytes of all_gather " + std::to_string(call));
+    }
+  }
+}
+
 }  // namespace
 
-/// reading_rank become FILE | another FILE | forbid
+/// reading_rank become FILE | another FILE | forbid | addresses
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "become") become_another(argv[0], argv[2]);
   if (mode == "another") be_another(argv[2]);
   if (mode == "forbid") forbid();
+  if (mode == "addresses") share_addresses();
   return 0;
 }

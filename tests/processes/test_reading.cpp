@@ -30,6 +30,12 @@ TEST(Reading, NeverTakesTheBytesOfAnotherProgram) {
   EXPECT_NE(outcome.output.find("peer lost: rank 1"), std::string::npos) << outcome.output;
 }
 
+TEST(Reading, VectorsAtEqualAddressesAreToldApart) {
+  const Outcome outcome = run_readers({"addresses"});
+  if (outcome.code == 3) GTEST_SKIP() << outcome.output;
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
 TEST(Reading, WhatIsForbiddenLaterIsSentOrNamed) {
   const Outcome outcome = run_readers({"forbid"});
   if (outcome.code == 3) GTEST_SKIP() << outcome.output;
