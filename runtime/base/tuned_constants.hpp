@@ -55,7 +55,8 @@ inline constexpr auto kTuned = std::to_array<Tuned>({
      "a guess"},
     {"waiting.mixed_sleep", 1000, "us", "the longest sleep if one of two transports cannot wake the rank", "a guess"},
     {"waiting.call_polls", 30, "polls", "of a blocking call before it makes a request and waits", "a guess"},
-    {"waiting.turn", 100'000'000, "ns", "between two slow checks of one request among several, and of a wait for the first of a list for one alone", "a guess"},
+    {"waiting.turn", 100'000'000, "ns",
+     "between two slow checks of one request among several, and two tests of the others of a list", "a guess"},
     {"waiting.lock_polls", 100, "polls", "for a lock of a team before the thread yields", "a guess"},
     {"waiting.background_yields", 100, "yields", "of an idle progress thread before it naps", "a guess"},
     {"waiting.background_nap", 50, "us", "of an idle progress thread", "a guess"},
@@ -199,9 +200,9 @@ inline constexpr auto kTuned = std::to_array<Tuned>({
      "the same with 2 ranks, where one reads in place what the other packed",
      "measured, as openmpi.access.LEAST_BYTES, with 2 ranks"},
     {"openmpi.component.DELAY", 300, "calls",
-     "of a communicator before it gets a team, unless coll_torii_delay says another number",
-     "a team costs the time that torii saves in about so many short calls: 15 us with 2 ranks, up to 540 us with 4 on "
-     "2 CPUs (perf/results/2026-11-26-communicators.txt)"},
+     "of a group of MPI before it gets a team, unless coll_torii_delay says another number",
+     "measured: a team costs the time that torii saves in about so many short calls, 15 us with 2 ranks, up to 540 us "
+     "with 4 on 2 CPUs (perf/results/README.md)"},
     {"openmpi.delay.BYTES_LIKE_A_CALL", 512, "bytes", "that count as one short call more",
      "perf/results/2026-11-26-inside-open-mpi.txt: torii saves 0.1 to 2 us of a short call on 2 CPUs, and about ten "
      "times as much of 4 KiB"},
