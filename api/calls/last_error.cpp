@@ -3,6 +3,7 @@
 #include "api/calls/last_error.hpp"
 
 #include <exception>
+#include <string>
 
 namespace torii {
 namespace {
@@ -11,7 +12,7 @@ thread_local std::string thread_error;
 
 }  // namespace
 
-void set_last_error(const std::string& text) noexcept {
+void set_last_error(std::string_view text) noexcept {
   try {
     thread_error = text;
   } catch (const std::exception&) {

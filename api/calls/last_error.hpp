@@ -2,11 +2,12 @@
 // The text behind torii_last_error(), of the calling thread.
 #pragma once
 
-#include <string>
+#include <string_view>
 
 namespace torii {
 
-void set_last_error(const std::string& text) noexcept;
+/// Empty where there is no memory for it.
+void set_last_error(std::string_view text) noexcept;
 const char* last_error() noexcept;
 
 }  // namespace torii

@@ -18,6 +18,7 @@ class TimedChoice {
  public:
   /// Turns that may touch memory that the kernel has yet to give out, which costs thirty times what the turn does.
   static constexpr auto kColdTurns = tuned<std::uint32_t>("learning.cold_turns");
+  static_assert(kColdTurns % 2 == 0);
 
   /// `handicap` is added to every cost of way 1: the cost for other ranks. The first `cold_turns` use way 0 and are not
   /// timed; an even number, so that trials have as many turns of one way as of the other.
@@ -84,8 +85,9 @@ class TimedChoice {
 
   struct Samples {
     static constexpr float kNone = std::numeric_limits<float>::infinity();
-    std::array<float, kSamples> cost = {kNone, kNone, kNone};
+    std::array<float, kSamples> cost;
     std::uint32_t count = 0;
+    Samples() noexcept { cost.fill(kNone); }
     float least() const noexcept { return *std::min_element(cost.begin(), cost.end()); }
   };
 

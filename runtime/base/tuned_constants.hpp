@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every number that decides only how fast torii is or how it waits: its value, what it decides, and where it comes
-// from. `torii-info constants` prints the list. Limits of formats, capacities, and patience with failed ranks are not
-// here: other values of those would be wrong or refused, not slower.
+// The constants that decide how fast torii is, or how it waits: value, meaning, and where each comes from.
+// `torii-info constants` prints the list. They are equal on all ranks of a job, which must run one build. Those that
+// select algorithms or pack calls may change the bits of results at `run`, as a tune table may. Limits of formats,
+// capacities, and patience with failed ranks are not here.
 #pragma once
 
 #include <array>
@@ -139,10 +140,9 @@ inline constexpr auto kTuned = std::to_array<Tuned>({
     {"credits.groups_min", 4, "groups", "of a stream's slots, so that most slots are free while a group fills",
      "a guess"},
     {"packing.call_bytes_max", 8 << 10, "bytes",
-     "of a call of a group that is packed with others: packing copies longer ones, and gains nothing",
-     "measured, 2 ranks: perf/results/2026-11-25-coalesced.txt"},
-    {"packing.all_bytes_max", 256 << 10, "bytes", "of all calls of a group that are packed together",
-     "measured, 2 ranks: perf/results/2026-11-25-coalesced.txt"},
+     "of a call of a group that is packed with others: packing copies longer ones",
+     "a guess; packing gains up to 8 KiB, and longer ones were not tried: perf/results/2026-11-25-coalesced.txt"},
+    {"packing.all_bytes_max", 256 << 10, "bytes", "of all calls of a group that are packed together", "a guess"},
 
     // Models that select algorithms where no tune row does (docs/tuning.md).
     {"node.one_shot_bytes_max", 2048, "bytes",
@@ -200,9 +200,9 @@ inline constexpr auto kTuned = std::to_array<Tuned>({
      "the same with 2 ranks, where one reads in place what the other packed",
      "measured, as openmpi.access.LEAST_BYTES, with 2 ranks"},
     {"openmpi.component.DELAY", 300, "calls",
-     "of a group of MPI before it gets a team, unless coll_torii_delay says another number",
+     "of a communicator before it gets a team, unless coll_torii_delay says another number",
      "measured: a team costs the time that torii saves in about so many short calls, 15 us with 2 ranks, up to 540 us "
-     "with 4 on 2 CPUs (perf/results/README.md)"},
+     "with 4 on 2 CPUs (perf/results/2026-11-26-communicators.txt)"},
     {"openmpi.delay.BYTES_LIKE_A_CALL", 512, "bytes", "that count as one short call more",
      "perf/results/2026-11-26-inside-open-mpi.txt: torii saves 0.1 to 2 us of a short call on 2 CPUs, and about ten "
      "times as much of 4 KiB"},

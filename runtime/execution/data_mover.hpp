@@ -20,6 +20,9 @@ class DataMover {
   /// The offers must be those of the same call.
   DataMover(RunningCall& call, const BufferOffers& offers) : call_(call), places_(call, offers) {}
 
+  DataMover(const DataMover&) = delete;  // a part refers to another
+  DataMover& operator=(const DataMover&) = delete;
+
   void begin() noexcept { places_.begin(); }
   /// Folds the step's operands into its targets. The status is bad if something could not be read.
   void run(const Step& step) noexcept;
