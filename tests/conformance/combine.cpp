@@ -204,6 +204,10 @@ void CellCall::expect_right(const std::string& where) const {
   if (!combines(cell_.collective) || is_known) report(defined(), "those of the definition", where);
 }
 
+void CellCall::expect_defined(const std::string& where) const {
+  if (!result().empty()) report(defined(), "those of the definition", where);
+}
+
 torii_status run_and_expect(torii_team* team, const Cell& cell, const Inputs& inputs, const std::string& where) {
   CellCall call(team, cell, inputs);
   const torii_status status = run_as(cell.form, team, call.call(), [&] { call.fill(); });

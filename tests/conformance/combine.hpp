@@ -70,6 +70,8 @@ class CellCall {
   bool keeps_input() const;
   /// Compares the result, of which one failure is reported. `where` says what the cell does not.
   void expect_right(const std::string& where = "") const;
+  /// The same by the definition alone, for exact types: makes no call of the library, whose plans stay as they are.
+  void expect_defined(const std::string& where = "") const;
 
  private:
   using Memory = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
