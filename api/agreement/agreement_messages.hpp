@@ -19,8 +19,9 @@ class AgreementMessages {
  public:
   AgreementMessages(ControlWriter& box, std::int64_t timeout_ns);
 
-  /// Tells members of other nodes the call that this one waits in, if it has been quiet since `quiet_since_ns` (0: it
-  /// has not): first after 100 ms, then at growing intervals up to a second; more often if the deadline is short.
+  /// Tells members of other nodes the call that this member waits in, if the call has been quiet since `quiet_since_ns`
+  /// (0: it has not). The first message leaves after 100 ms, later ones at growing intervals of up to a second. A short
+  /// deadline makes them more frequent.
   void publish(const CallSnapshot& snapshot, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept;
   /// True when something was told in the wait that now ends: peers should learn of its end, by tell().
   bool must_report_end() const noexcept { return interval_ns_ != 0; }

@@ -133,8 +133,8 @@ std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
   return missed;
 }
 
-/// The highest member whose decision this rank takes over. Where two members do not reach each other both may decide;
-/// who reaches both waits a moment for the lower one, once that one has chosen and told what it missed.
+/// The highest member whose decision this rank takes over. Two members that do not reach each other may both decide. A
+/// member that reaches both waits a moment for the lower one, once the lower one has chosen and told what it missed.
 int NetworkAgreement::lowest_decider(const Round& view, const Waiting& waiting) const noexcept {
   if (waiting.quiet_ns() > pass_on_ns(members_.timeout_ns())) return members_.ranks();
   int lowest = 0;
@@ -210,8 +210,8 @@ void NetworkAgreement::choose_survivors(const SurvivorProposal& own, std::vector
   }
 }
 
-/// The engines of the decision, by all members of the new team: when all have closed them, nothing that a call of the
-/// old team has left in one of them can come any more.
+/// All members of the new team close the engines of the decision. When all have closed them, nothing that a call of the
+/// old team left in one of these engines can arrive any more.
 void NetworkAgreement::close_engines(const ControlBlocks::Decision& decision) {
   Transport& transport = members_.transport();
   const auto engines = static_cast<std::uint32_t>(decision.engines);

@@ -17,14 +17,15 @@ namespace torii {
 ///          \       \--> failed          a member could not, or was too late
 ///           \---------> failed          a member was too late, or refuses
 ///
-/// The word names the member that made the change. That member has stored what belongs to it, a set or a failure, in
-/// its own memory before, so whoever sees the word sees that too, and no member that dies leaves a change half made.
-/// The next round opens when the newest one has failed; a round that is made is the last one.
+/// The word names the member that made the change. Before the change, that member has stored the set or failure that
+/// belongs to it in its own memory. So a member that sees the word sees the set or failure too, and no member that dies
+/// leaves a change half made. The next round opens when the newest one has failed; a round that is made is the last
+/// one.
 ///
-/// Places are used again after kPlaces rounds, whoever still reads there: a member that was stopped in a round holds
-/// nobody up. Who overwrites a word of a round has seen a later one in the same place. So whoever has read such a word
-/// finds the round gone at the next look, and changes to a round start from the exact word: what was decided by data of
-/// two rounds changes nothing.
+/// Places are used again after kPlaces rounds, even if a member still reads there: a member that was stopped in a round
+/// holds nobody up. A member overwrites a word of a round only when it has seen a later round in the same place. So a
+/// member that has read an overwritten word finds the round gone at its next look. Changes to a round start from the
+/// exact word, so a decision from the data of two rounds changes nothing.
 class NodeRounds {
  public:
   enum class Kind : std::uint8_t { none, open, chosen, made, failed };

@@ -59,8 +59,8 @@ class RefusedCalls {
   /// A call that the peer refused and this rank, whose last call is `own_sequence`, made.
   std::optional<RefusedCall> refused_by_peer_alone(std::span<const RefusalNotice> peer,
                                                    std::uint64_t own_sequence) const noexcept;
-  /// A call of the last run that this rank refused, if the peer made it: `has_passed(sequence)` tells whether the peer
-  /// has made or refused a later call than that, and is asked before the peer's notices are read.
+  /// A call of the last run that this rank refused and the peer made. `has_passed(sequence)` tells whether the peer has
+  /// made or refused a call later than `sequence`. It is asked before the peer's notices are read.
   template <class HasPassed>
   std::optional<RefusedCall> refused_here_alone(std::span<const RefusalNotice> peer,
                                                 HasPassed&& has_passed) const noexcept {

@@ -60,8 +60,8 @@ RoundFailure judge_late(const RoundView& view, const MemberSet& come, const Judg
                         std::int64_t timeout_ns) noexcept;
 /// The same where the members of the team were chosen, and `absent` have not made their object.
 RoundFailure late_object(const RoundView& view, const MemberSet& absent, std::int64_t timeout_ns) noexcept;
-/// Whether `ready`, the members that have made their object, may have the team without hearing of the others, which may
-/// have made another one: only as a majority, unless this member allows minorities. Chooses or fails.
+/// Whether the members `ready`, which have made their object, may have the team without hearing of the others. The
+/// others may have made another team, so only a majority may, unless this member allows minorities. Chooses or fails.
 Judgement judge_ready(const RoundView& view, const MemberSet& ready) noexcept;
 /// `rank` and `other` have taken over different decisions: two members have decided that do not reach each other, or of
 /// which one has died.

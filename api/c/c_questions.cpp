@@ -27,8 +27,8 @@ bool has_rank(const torii_context* context, int rank) {
   return context != nullptr && is_from_0_to(rank, context->context.ranks() - 1);
 }
 
-/// Writes at most `capacity` of the members that `ask` gives, and returns their number; -1 if it cannot, as in a forked
-/// child, where a lock of the parent may be closed for ever.
+/// Writes at most `capacity` of the members that `ask` gives, and returns their number. Returns -1 if it cannot, as in
+/// a forked child, where a lock of the parent may be closed for ever.
 template <typename Ask>
 int list_members(const torii_team* team, int* members, int capacity, const Ask& ask) {
   if (team == nullptr || team->context->context.is_forked_child()) return -1;

@@ -13,8 +13,8 @@ using torii::c::to_c;
 
 namespace {
 
-// The functions hold the team from their first line on: they pack into its memory before their first call, which a
-// forked child and a second caller must not do.
+// The functions hold the team from their first line on, because they pack into its memory before their first call. A
+// forked child and a second caller must not do that.
 
 template <typename Body>
 torii_status status_of(torii_team* team, Body&& body) noexcept {

@@ -18,8 +18,8 @@ bool is_size(std::size_t size, const char* what, torii_status& status);
 /// Whether all is zero from `known` to `bytes` in a struct of the caller. If not, `status` says what is returned.
 bool is_zero_beyond(const void* given, std::size_t known, std::size_t bytes, const char* what, torii_status& status);
 
-/// Copies a struct of an older or newer caller: what an older one does not have is zero, and what a newer one has
-/// beyond ours must be, since it would be ignored. NULL is read as all zero.
+/// Copies a struct of an older or newer caller. Fields that an older struct lacks become zero. Fields of a newer struct
+/// beyond ours must be zero, since they would be ignored. NULL is read as all zero.
 template <typename Struct>
 bool read_struct(const Struct* given, Struct& own, const char* what, torii_status& status) {
   std::memset(&own, 0, sizeof(own));

@@ -61,8 +61,9 @@ struct CallArguments {
 };
 
 /// Collectives whose blocks may have lengths of their own. A reduce_scatter runs the plan for equal blocks over another
-/// layout, since all ranks know all lengths; so does a scatter or gather by a plan of flows, once the root has told
-/// them. The others run as pairwise exchanges: an all_gather as an alltoall that has the same block for all ranks.
+/// layout, since all ranks know all lengths. So does a scatter or gather by a plan of flows, once the root has told the
+/// others the lengths. The other collectives run as pairwise exchanges: an all_gather as an alltoall that has the same
+/// block for all ranks.
 constexpr bool may_be_unequal(Collective collective) {
   return is_personalised(collective) || collective == Collective::all_gather ||
          collective == Collective::reduce_scatter;

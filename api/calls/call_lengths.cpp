@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scatter and gather of unequal blocks by plans of flows. A block's way leads over ranks that neither send nor take it,
-// and a plan runs as many segments as the longest block has; so all ranks must know all lengths. The root does: it
-// broadcasts them on the call's channel, and what follows runs over a layout of these lengths.
+// Scatter and gather of unequal blocks by plans of flows. A block passes ranks that neither send nor take it, and a
+// plan runs as many segments as the longest block has. So all ranks must know all lengths. The root does: it broadcasts
+// them on the call's channel, and what follows runs over a layout of these lengths.
 //
 //   scatter   root: lengths, blocks ...        blocks are right behind the lengths: nobody waits for these alone
 //   gather    root: lengths; then the others: blocks ...        the lengths' way is added

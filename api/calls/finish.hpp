@@ -12,8 +12,8 @@
 namespace torii {
 
 /// Whether the result of this rank needs finish(): an average, of which only the sum has been made, or truth values
-/// that no fold has made 0 or 1. Every result is a fold of at least two operands, except where there is one rank, or
-/// one leaf, and those of the first ranks of a scan or exscan. `operands`: of ranks or leaves.
+/// that no fold has made 0 or 1. Every result is a fold of at least two operands, with two exceptions: a single rank or
+/// leaf, and the first ranks of a scan or exscan. `operands`: of ranks or leaves.
 bool needs_finish(const CallArguments& arguments, int rank, int operands) noexcept;
 
 /// Finishes `count` elements of the result of a call whose plan says that they need it. They are at `from`, in the type

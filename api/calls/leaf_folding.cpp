@@ -69,8 +69,8 @@ class LeafFolding {
   /// Elements from one leaf to the next.
   std::size_t stride() const { return arguments_.leaf_stride == 0 ? elements_ : arguments_.leaf_stride; }
 
-  /// Equal neighbours on the stack are joined at once, so it holds a value for each bit of the number of leaves, and
-  /// beside it there is a leaf that was just written: at most log2 of all leaves, and one.
+  /// Equal neighbours on the stack are joined at once, so the stack holds a value for each bit of the number of leaves.
+  /// Beside it there is a leaf that was just written. Together they are at most log2 of all leaves, and one.
   void fold_written(const LeafSubtree& subtree, std::byte* to) {
     std::vector<Partial> stack;
     for (std::size_t i = 0; i < subtree.count; ++i) {

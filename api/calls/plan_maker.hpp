@@ -68,8 +68,8 @@ inline constexpr std::size_t kUnequalBytes = static_cast<std::size_t>(-1);
 
 /// The bytes of one element as the caller has it.
 std::size_t element_bytes_of(const CallArguments& arguments) noexcept;
-/// The least power of two not below `bytes`: the size by which a user's element counts when vectors are divided, so
-/// that no boundary of blocks, segments or granules cuts an element. Predefined types are powers of two already.
+/// The least power of two not below `bytes`. A user's element counts with this size when vectors are divided, so that
+/// no boundary of blocks, segments or granules cuts an element. Predefined types are powers of two already.
 std::size_t unit_bytes_of(std::size_t bytes) noexcept;
 
 /// The limit of a plan's staging, and all that the staging depends on besides the plan. Equal on all members.

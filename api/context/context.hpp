@@ -93,8 +93,8 @@ class Context {
   /// True in a child forked from the process that made this context; the child must not call the library.
   bool is_forked_child() const noexcept { return *static_cast<const volatile char*>(fork_mark_.get()) == 0; }
 
-  /// Ranks that a team of survivors has left out although they may live: they count as lost in all teams of this
-  /// context, which fail now if they are members. Any thread.
+  /// Ranks that a team of survivors has left out although they may live. They count as lost in all teams of this
+  /// context. Teams of which they are members fail now. Any thread.
   void leave_out(const std::vector<int>& ranks) noexcept;
   bool has_left_out(int rank) const noexcept {
     return left_out_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed);

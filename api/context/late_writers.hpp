@@ -16,9 +16,9 @@
 namespace torii {
 
 /// A rank of this node that a team of survivors has left out may have been stopped in the middle of a store into a
-/// vector of this rank, and go on at any time. So blocks of the arena that it could know are not used again, although
-/// their owner gives them back, until that rank is dead, or it and this rank have left all teams that they share.
-/// Contexts may share it with the arena. Thread-safe.
+/// vector of this rank. It may go on at any time. So blocks of the arena that it could know are not used again,
+/// although their owner gives them back. They stay unused until that rank is dead, or until it and this rank have left
+/// all teams that they share. Contexts may share this object with the arena. Thread-safe.
 class LateWriters {
  public:
   /// The arena must outlive this.

@@ -51,9 +51,9 @@ class StagingPool {
  public:
   /// The arguments must outlive the pool.
   StagingPool(shared_memory::Arena& arena, LateWriters& late_writers);
-  /// For an arena that outlives the pool: frees all memory of gone teams that is at rest, and returns the offsets of
-  /// that which will be when the engines are closed. Memory into which a rank of this node may still write is never
-  /// used again. The last call.
+  /// For an arena that outlives the pool: frees all memory of gone teams that is at rest. Returns the offsets of the
+  /// memory that will be at rest when the engines are closed. Memory into which a rank of this node may still write is
+  /// never used again. The last call.
   std::vector<std::uint64_t> close();
 
   /// Zeroed memory for a team: new memory, whose pages are taken on first touch, or cached memory. Throws

@@ -73,8 +73,8 @@ std::unique_ptr<Transport> open_fabric(Bootstrap& bootstrap, const Settings& set
   throw Error(Status::unsupported, "the ranks are on several nodes, and no fabric is usable: " + reasons);
 }
 
-/// The part of the arena to pin: as much as the machine allows, or the whole arena if the user has set ARENA, or as
-/// much as the fabric of an earlier context has pinned.
+/// The part of the arena to pin: as much as the fabric of an earlier context has pinned. Otherwise the whole arena if
+/// the user has set ARENA, else as much as the machine allows.
 std::size_t wanted_pinned_bytes(const Settings& settings, const Nodes& nodes, const shared_memory::Arena& arena) {
   if (arena.is_pinned()) return arena.capacity_bytes();
   for (const SettingView& row : settings.list()) {

@@ -94,8 +94,8 @@ CallPlan* PlanCache::recall(const CallKey& call) noexcept {
   return free;
 }
 
-/// The plan of the class to fill in for a call like this one, each time another one; nullptr if none is free, or the
-/// class has room for more.
+/// A plan of the class to fill in for a call like this one, each time another plan. nullptr if no plan is free, or if
+/// the class has room for more plans.
 CallPlan* PlanCache::next_unused(CallClass& its_class, const CallArguments& arguments) noexcept {
   const std::size_t count = its_class.call_plans.size();
   if (count < kKeptInClass) return nullptr;

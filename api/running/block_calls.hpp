@@ -17,8 +17,9 @@ class BlockCalls {
   BlockCalls(const Membership& members, const FailureSign& failed, PlanCache& plans, const TeamCalls& team) noexcept
       : members_(members), failed_(failed), plans_(plans), team_(team) {}
 
-  /// False for a call that Operations::run() has to make: one that waits for others or has none before it of its kind,
-  /// an alltoall in place, which needs a copy of its input, and whatever is to be refused.
+  /// False for a call that Operations::run() has to make: a call that waits for others, or that has no call of its kind
+  /// before it. Also false for an alltoall in place, which needs a copy of its input, and for any call that is to be
+  /// refused.
   bool run(const CallArguments& arguments, Status& status) noexcept;
 
  private:

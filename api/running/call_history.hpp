@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash of all calls that a rank has made on a team, or refused. Every signal of a call is salted with it: ranks whose
-// earlier calls differ never take each other's messages, so no call pairs with another rank's earlier or later one.
+// A hash of all calls that a rank has made on a team, or refused. Every signal of a call is salted with the hash. Ranks
+// whose earlier calls differ never take each other's messages, so no call pairs with another rank's earlier or later
+// call.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ inline constexpr const char* kSecondCaller =
     "another call of this rank is under way on this team; make one call at a time, or make the team with many_callers";
 
 /// The use of a team: the thread that called last, and marks. That thread finds by two plain loads that the team is all
-/// its own, and says by a plain store that it is inside; an exchange in each call would cost as much as a message. A
+/// its own, and says by a plain store that it is inside. An exchange in each call would cost as much as a message. A
 /// thread that takes over pays for both: it looks again when a store of the last one has most likely come. Only the
 /// refusal of wrong programs depends on that. Threads that make calls one after the other have an order of their own
 /// between them, by which each sees the marks of the one before.

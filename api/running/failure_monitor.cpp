@@ -219,8 +219,9 @@ void FailureMonitor::claim_transport(const Execution& execution, const Request& 
   }
 }
 
-/// Compares this rank's calls with those of its peers at the same places: the call that it waits in, and if that is a
-/// persistent operation, a send or a receive, which are in no order with others, also the last call before it.
+/// Compares this rank's calls with those of its peers at the same places: the call in which it waits. Persistent
+/// operations, sends and receives are in no order with other calls, so for them the last call before is compared as
+/// well.
 bool FailureMonitor::finds_other_call(const Request& request) {
   const bool is_pair = request.pair != nullptr;
   for (int member = 0; member < members_.ranks(); ++member) {
@@ -284,8 +285,9 @@ bool FailureMonitor::finds_departed_member(const Waiting& waiting, Request& requ
   return false;
 }
 
-/// completed_by() counts no persistent operations, no sends and no receives. A member that has ended its part of one
-/// before it left is no longer awaited, though between nodes its last messages may come a little after its last word.
+/// completed_by() counts no persistent operations, no sends and no receives. A member that has ended its part of such
+/// an operation before it left is no longer awaited. Between nodes, though, its last messages may come a little after
+/// its last word.
 bool FailureMonitor::finds_awaited_member_gone(const Waiting& waiting, Request& request, std::int64_t now) {
   const int member = departed_member_awaited_by(request);
   auto& checks = request.checks;

@@ -169,8 +169,9 @@ HasEnded Waits::test(Request& request) noexcept {
   return ends_with(request) ? HasEnded::yes : HasEnded::no;
 }
 
-/// Asked at the end of a wait and of a test. When nothing is in flight the background has nothing to move: a thread
-/// that moves operations there only tries the lock, so the list of the background may be changed with it.
+/// Asked at the end of a wait and of a test. When nothing is in flight the background has nothing to move. A thread
+/// that moves operations there only tries the team's lock, so the holder of that lock may change the list of the
+/// background.
 bool Waits::ends_with(const Request& request) noexcept {
   if (request.state != Request::State::done) return false;
   if (use_.has(TeamUse::kInBackground) && in_flight_.is_idle()) {

@@ -19,7 +19,7 @@ namespace torii {
 /// it has put through each engine.
 ///
 /// A dead member of this node stores nothing any more. Bytes from a dead member of another node may still be in a
-/// socket, a switch or a device, and no fabric tells when the last of them has come. The last words of the dead may be
+/// socket, a switch or a device. No fabric tells when the last of them has come. The last words of the dead may be
 /// among those bytes; after a while they are not awaited any more, and the memory is never used again.
 class GoneTeam final : public RetiredMemory {
  public:

@@ -92,8 +92,8 @@ class Team final {
   /// Grows whenever an operation of this team moves, whoever moves it. From any thread.
   std::uint64_t moves() const noexcept { return operations_.moves(); }
 
-  /// The owner leaves the team, and its requests are still there: what is in flight ends with status `aborted`, and the
-  /// members learn that this rank makes no more calls. Nothing may be started afterwards.
+  /// The owner leaves the team while its requests are still there. Operations in flight end with status `aborted`, and
+  /// the members learn that this rank makes no more calls. Nothing may be started afterwards.
   Status leave() noexcept;
   void abort(const std::string& reason) noexcept { operations_.abort(reason); }
   /// A call of this rank cannot go on: the team fails. Returns the cause that all members report; last_error() has its
