@@ -12,14 +12,14 @@
 // Each part has a block per node. In its first phase it is reduce-scattered round the rings of one dimension: of all
 // blocks each node keeps those that end at nodes of its own coordinate. These go round the next dimension, and so on;
 // the all-gather goes back through the dimensions. Part i begins with dimension i, hence all links are busy always.
-// Where several ranks share a node, the i-th of every node does all this for the i-th slice of the vector, on the sums
-// of its mates' operands, and hands them its results.
+// If several ranks share a node, the i-th rank of every node does all this for the i-th slice of the vector. It works
+// on the sums of its mates' operands, and hands its mates the results.
 //
 // Source: M. Barnett, R. Littlefield, D. Payne, R. van de Geijn, Global Combine Algorithms for 2-D Meshes with Wormhole
 // Routing, JPDC 24, 1995 (bucket along rows, then columns); N. Jain, Y. Sabharwal, Optimal Bucket Algorithms for Large
 // MPI Collectives on Torus Interconnects, ICS 2010 (all directions at once).
-// Cost of allreduce for n bytes on P = X x Y x Z nodes: 2(X+Y+Z-3) rounds; on a torus of D equal extents n(P-1)/(DP)
-// bytes over every link in each direction.
+// Cost of allreduce for n bytes on P = X x Y x Z nodes: 2(X+Y+Z-3) rounds. On a torus of D equal extents n(P-1)/(DP)
+// bytes cross every link in each direction.
 // Order: a block begins at the node after its own and goes once round; so do, at every later phase, the sums of the
 // phase before.
 #include <algorithm>
@@ -35,8 +35,8 @@ namespace {
 /// Messages of a stream are counted in 16 bits.
 constexpr int kRanksMax = 65535;
 
-/// Streams of one pair of ranks: the sums or results of one phase and part; what is held from one phase to the next;
-/// and between mates, operands and results of one part, whose phase is 0.
+/// The streams of one pair of ranks carry the sums or results of one phase and part, and the values held from one phase
+/// to the next. Between mates, they carry operands and results of one part, whose phase is 0.
 enum Kind : int { kSums = 0, kHeld = 1, kResults = 2, kGive = 3, kTake = 4, kKinds = 5 };
 
 constexpr std::string_view kSumLabels[] = {"sums 1+", "sums 1-", "sums 2+", "sums 2-", "sums 3+", "sums 3-"};
@@ -206,8 +206,8 @@ class BucketPlan {
     }
   }
 
-  /// Where a result goes that has come round the ring of `phase`, or has been made here: on along this ring, and round
-  /// those of all phases before, in whose order it has the same key.
+  /// Sends on a result that has come round the ring of `phase`, or has been made here. The result goes on along this
+  /// ring, and round the rings of all phases before, in whose order it has the same key.
   void send_results(const Part& part, int phase, int key) {
     if (phase < part.phases() && part.order.round(phase, key) != part.order.last_round(phase)) {
       steps_.send(ring(kResults, part, phase, 1));

@@ -7,17 +7,17 @@
 //   rank 0  blocks for 0 1 2 3        1 and 3 -> rank 1                     2 (its own and rank 1's) -> rank 2
 //   rank 1  blocks for 0 1 2 3        0 and 2 -> rank 0                     3 (its own and rank 0's) -> rank 3
 //
-// A block goes the way j, the distance from its sender to its receiver: sender xor receiver where ranks and radix are
-// powers of two, receiver - sender modulo the ranks otherwise. The way is made digit by digit, the lowest first: digit
-// i of value x is a hop over x radix^i. All blocks with this digit go in one message, a bundle. A block is copied once
-// per hop, out of the slot in which it came into the slot of the next rank (or out of the input, or into the result),
-// so nothing is packed or unpacked beside that. Results are stored after everything has been sent.
+// The way of a block is the distance j from its sender to its receiver. If ranks and radix are powers of two, j is
+// sender xor receiver; otherwise j is receiver - sender modulo the ranks. The way is made digit by digit, the lowest
+// first: digit i of value x is a hop over x radix^i. All blocks with this digit go in one message, a bundle. Each hop
+// copies a block once, from the slot in which it came (or the input) into the slot of the next rank (or the result).
+// Nothing is packed or unpacked besides. Results are stored after everything has been sent.
 //
 // Source: A. Tsukada, T. Tsuda, Optimizing Data Permutation on Highly Parallel Computers (in Japanese), section 5, for
 // powers of two; J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby, IEEE TPDS 8(11), 1997, for any number of ranks
 // and any radix.
-// Cost on P ranks, radix r, blocks of n bytes: ceil(log_r P) rounds, at most (r - 1) ceil(log_r P) messages and, for
-// P = r^k, (r - 1) P/r log_r P blocks out of and into every rank. Radix P is direct: one round, P - 1 messages.
+// Cost on P ranks, radix r, blocks of n bytes: ceil(log_r P) rounds and at most (r - 1) ceil(log_r P) messages. If P is
+// r^k, (r - 1) P/r log_r P blocks go out of and into every rank. Radix P is direct: one round, P - 1 messages.
 #include <algorithm>
 #include <cstdio>
 

@@ -18,7 +18,7 @@
 // Source: the idea of levels from the machine's caches is that of G. Katevenis, M. Ploumidis, M. Marazakis, A Framework
 // for Hierarchical Single-copy MPI Collectives on Multicore Nodes, IEEE Cluster 2022; the slices are bucket's for ranks
 // of one node (bucket.cpp).
-// Cost of allreduce for n bytes on G groups of k ranks: 4 steps; a rank copies 2n(k-1)/k bytes within its group and
+// Cost of allreduce for n bytes on G groups of k ranks: 4 steps. A rank copies 2n(k-1)/k bytes within its group and
 // 2n(G-1)/(Gk) between groups, k times less than node does.
 // Order: mates in the order of ranks, then groups in order.
 #include <numeric>
@@ -76,8 +76,8 @@ class LevelsPlan {
     return request_.collective == Collective::allreduce || request_.collective == Collective::all_gather;
   }
   int rank_at(int group, int place) const { return group * per_group_ + place; }
-  /// The blocks that ranks of a place own, group by group from the next one (1) or the own one (0) on: the own block
-  /// comes last in sums, which other groups wait for, and first in results.
+  /// The blocks that ranks of a place own, group by group, from the next group (`first` is 1) or from the own group (0)
+  /// on. The own block comes last in sums, which other groups wait for, and first in results.
   std::vector<int> slice(int place, int first) const {
     std::vector<int> blocks;
     for (int step = first; step < groups_ + first; ++step) blocks.push_back(rank_at((group_ + step) % groups_, place));

@@ -10,8 +10,8 @@
 //                                                   |--> 1 ------------------> 5 -> 6      lane 1: blocks 6 5
 //                                                   `--> 2                                 own site: blocks 1 2
 //
-// The root is the first head of its site and hands the others their shares; the heads beyond the link keep their own
-// blocks and hand on the others, segment by segment, as they come. A gather goes the same ways back.
+// The root is the first head of its site and hands the other heads their shares. The heads beyond the link keep their
+// own blocks and hand on the others, segment by segment, as they come. A gather goes the same ways back.
 //
 // Source: the multi-lane scatter of T. Chiba, T. Endo, S. Matsuoka, Optimization of MPI collective communication
 // algorithms for grids (docs/algorithms/multilane.md), with heads that forward, and for any number of

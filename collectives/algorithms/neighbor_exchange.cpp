@@ -7,12 +7,12 @@
 //   step 1   1-2  3-4  5-0      b5 b4       and passes both on: its own block and that of step 0
 //   step 2   0-1  2-3  4-5      b2 b3       from now on a rank passes on what it took in the step before
 //
-// From the rank above come the blocks of ranks + 1, + 2, ..., from the rank below those of ranks - 1, - 2, ...: each
+// The blocks of ranks + 1, + 2, ... come from the rank above, those of ranks - 1, - 2, ... from the rank below. Each
 // side has a lane of its own, so a block never waits for the other side.
 //
 // Source: J. Chen, L. Zhang, Y. Zhang, W. Yuan, Performance Evaluation of Allgather Algorithms on Terascale Linux
 // Cluster with Fast Ethernet, HPC Asia 2005, section 2.
-// Cost for blocks of n bytes on P ranks: P/2 steps, (P-1) n bytes out of and into each rank: P/2 blocks to one
+// Cost for blocks of n bytes on P ranks: P/2 steps, (P-1) n bytes out of and into each rank. P/2 blocks go to one
 // neighbour and P/2 - 1 to the other.
 #include <algorithm>
 #include <bit>

@@ -12,8 +12,9 @@
 // Operands are read in place and results written in place, so between buffers that peers can address the first and the
 // third column send signals only. The order of operands is that of the ranks for every block.
 //
-// Scan and exscan: every rank sends its whole operand to all ranks after it, in one message that all of them read, and
-// combines those of the ranks before it. By value, since in place its result would overwrite what others still read.
+// Scan and exscan: every rank sends its whole operand to all ranks after it, in one message that all of them read. It
+// combines the operands of the ranks before it. By value, since in place its result would overwrite what others still
+// read.
 //
 // Leaves in any intervals (PlanRequest::leaves): a rank gives each of its operands, and combines those of all ranks by
 // several flows if no single one makes the expression. Partial values stay in slots of its own.

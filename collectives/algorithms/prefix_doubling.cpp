@@ -61,8 +61,8 @@ class Groups {
   }
 
  private:
-  /// Whether anybody uses the total that `rank` has before `stage`: somebody takes it as a prefix at this stage or,
-  /// merged with others by ranks further down of the same group, at a later one.
+  /// Whether any rank uses the total that `rank` has before `stage`. A rank takes it as a prefix at this stage, or at a
+  /// later one, merged with others by ranks further down of the same group.
   bool is_wanted(int rank, int stage) const {
     for (int later = stage; later < stages_; ++later) {
       const int lowest = rank & ~((1 << later) - (1 << stage));

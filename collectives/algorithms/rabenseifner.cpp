@@ -10,7 +10,7 @@
 //
 // The nearest neighbour comes first, with the lower group on the left: the order is that of recursive_doubling. The set
 // of blocks that a rank combines stays contiguous, and the rank at place i of the core ends with block bit-reverse(i).
-// Each phase has a lane of its own and all of them visit their blocks in increasing order: block by block is a possible
+// Each phase has a lane of its own, and all lanes visit their blocks in increasing order. Block by block is a possible
 // order of the whole, so nothing deadlocks however few slots there are.
 //
 // Source: R. Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004, LNCS 3036; the nearest neighbour
@@ -105,8 +105,8 @@ class RabenseifnerPlan {
     builder_.lane().flows = {{.walk = whole, .sources = {from_pair}, .keep = true, .label = "fold out"}};
   }
 
-  /// Adds the flows whose values are the blocks held before `stage`: the half that the partner combines goes to it, the
-  /// other half goes on to this rank's next lane. `sources` are at the first of these blocks.
+  /// Adds the flows whose values are the blocks held before `stage`. The half that the partner combines goes to the
+  /// partner, the other half goes on to this rank's next lane. `sources` are at the first of these blocks.
   void hand_out(int stage, const std::vector<StreamEnd>& sources, std::string_view label) {
     std::vector<Flow>& flows = builder_.lane().flows;
     if (stage == stages_) {
@@ -165,8 +165,8 @@ class RabenseifnerPlan {
     if (all_ && paired()) fold_out_ = builder_.out(pair_stream(kFoldOut));
   }
 
-  /// Where finished blocks go that have come by the gather of `stage` (own: stages_): to the partners of all later
-  /// gathers, whose stages are lower, and to the member of the pair that is not in the core.
+  /// The targets of finished blocks that have come by the gather of `stage` (own: stages_). They are the partners of
+  /// all later gathers, whose stages are lower, and the member of the pair that is not in the core.
   std::vector<StreamEnd> onwards(Blocks blocks, int stage) const {
     std::vector<StreamEnd> targets;
     while (--stage >= 0) {

@@ -96,9 +96,9 @@ class ExchangePlan {
 };
 
 /// all_gather in pairs: before stage k a rank has the blocks of its aligned group of 2^k ranks. Each block goes on to
-/// the partners of all later stages as soon as it arrives. Lanes of their own keep blocks of one stage from waiting for
-/// another's; every stream carries its blocks in increasing order, so two ranks never wait for each other's later
-/// blocks.
+/// the partners of all later stages as soon as it arrives. Each stage has a lane of its own, so its blocks never wait
+/// for blocks of another stage. Every stream carries its blocks in increasing order, so two ranks never wait for each
+/// other's later blocks.
 Plan pair_gather(const PlanRequest& request, int rank) {
   const int ranks = request.topology.ranks();
   const Butterfly core(ranks);

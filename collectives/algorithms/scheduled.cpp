@@ -4,13 +4,13 @@
 //   broadcast, rank 2 of    0>2 0>1 2>3        take    0 -> keep, hand over
 //   where 0>1 comes after 0>2                  told    token -> 0
 //                                              send    the result -> 3
-//   reduce runs the same backwards: 3>2 1>0, then, told of 1>0, 2>0; a rank folds its own operand first, then what
-//   comes in the order in which it comes by the schedule.
+//   reduce runs the same backwards: 3>2 1>0, then, told of 1>0, 2>0. A rank folds its own operand first, then the
+//   others in the order in which they come by the schedule.
 //
 // Source: Hourai, Nishida, Oyanagi 2004, sections 2 and 5 (schedule.hpp).
 // Cost: what schedule.hpp says for a message of one segment, and one latency for each wait for a token. A transfer that
-// follows another one on a link starts when the receiver of that one has said that it has everything: that a put is
-// done only says that it is on its way. A vector longer than a segment is pipelined segment by segment.
+// follows another one on a link starts when the receiver of that one has said that it has everything. The end of a put
+// only says that the data is on its way. A vector longer than a segment is pipelined segment by segment.
 // Order: along the schedule of the tree with its links' directions exchanged, run backwards.
 #include <algorithm>
 #include <bit>

@@ -11,11 +11,11 @@
 // with. A block that leaves is folded from the own operand and what came for it at the steps before, all in one pass.
 // The gather goes the steps backwards. All lanes and streams have their blocks in ascending order: block by block is a
 // possible order of the whole, so nothing deadlocks however few slots there are. On a torus of D dimensions the vector
-// has 2D parts, which begin with different dimensions, in both directions; dimensions take turns, and one that is used
-// up is left out.
+// has 2D parts, which begin with different dimensions, in both directions. Dimensions take turns; a dimension that is
+// used up is left out.
 //
-// Fallback: where an extent is no power of two, or nodes have several ranks, the largest power of two of ranks swings
-// along one ring in rank order; each other rank folds into its neighbour first and gets the result from there.
+// Fallback: an extent is no power of two, or nodes have several ranks. Then the largest power of two of ranks swings
+// along one ring in rank order. Each other rank folds into its neighbour first and gets the result from that neighbour.
 //
 // Source: D. De Sensi, T. Bonato, D. Saam, T. Hoefler, Swing: Short-cutting Rings for Higher Bandwidth Allreduce,
 // NSDI 2024, sections 3 and 4: the bandwidth-optimal version.

@@ -9,12 +9,12 @@
 //               o                      o                      o
 //
 // Source: Trinaryx3 (SACSIS 2012, sections 4.1 and 4.2; docs/algorithms/trinaryx3.md). The trees, also those of shapes
-// on which three do not exist, stand in tree_shapes.cpp; those of an allreduce on a torus, which hang from roots of
-// their own and are lower, in tree_search.cpp. A barrier goes up and down tree 0 alone; on a node the trees are only a
-// shape. Cost (T trees, height h, N bytes): the S segments of a tree take h + S - 1 steps up and as many down, at the
-// same time; every cable of a tree carries N/T bytes in each direction, one message per segment. Order: in each tree
-// the own operand, then the children's by increasing height of their subtrees, ties by rank. Granules are assigned to
-// trees by their position, so that an element's bits do not depend on the vector's length.
+// on which three do not exist, are in tree_shapes.cpp. The trees of an allreduce on a torus, which hang from roots of
+// their own and are lower, are in tree_search.cpp. A barrier goes up and down tree 0 alone; on a node the trees are
+// only a shape. Cost (T trees, height h, N bytes): the S segments of a tree take h + S - 1 steps up and as many down,
+// at the same time. Every cable of a tree carries N/T bytes in each direction, one message per segment. Order: in each
+// tree the own operand, then the children's by increasing height of their subtrees, ties by rank. Granules are assigned
+// to trees by their position, so that an element's bits do not depend on the vector's length.
 #include <algorithm>
 
 #include "collectives/building/tree_flows.hpp"

@@ -19,7 +19,7 @@ int bucket_parts(const Topology& torus);
 
 /// One part: it goes round a ring along one dimension, then along the next, in a circle through all dimensions, always
 /// in one direction. The ring of a dimension that does not wrap is folded: away over the even coordinates, back over
-/// the odd ones, so that it crosses each cable once each way.
+/// the odd ones. So it crosses each cable once each way.
 class BucketPart {
  public:
   /// Parts 2i and 2i + 1 begin with the i-th dimension that counts and go upwards and downwards.
@@ -43,8 +43,9 @@ class BucketPart {
 
 /// The order in which the blocks of one part go round. Phase i of the reduce-scatter handles, at every node, the blocks
 /// that end at nodes of equal positions on rings 0 .. i-1: its elements. An element is written as a key with one digit
-/// per phase from i on, of base extent(phase): on its ring it is taken in (or begins) in round digit 0 .. extent-1, and
-/// those of the last round end here. The all-gather is the mirror image: the elements of round 0 are the node's own.
+/// per phase from i on, of base extent(phase). On its ring an element is taken in (or begins) in the round that its
+/// first digit names, 0 .. extent-1. The elements of the last round end here. The all-gather is the mirror image: the
+/// elements of round 0 are the node's own.
 ///
 /// Rounds of a ring with many blocks need as many slots as a round has blocks, and one more. So blocks go round in
 /// groups small enough for the slots, one group after the other. Later phases take elements over in the very order in

@@ -8,8 +8,9 @@
 
 namespace torii {
 
-/// With P = 2^k + rem ranks, the first rem pairs (2i, 2i+1) each send one member into the core, which combines both
-/// operands first and sends the result back at the end. Neighbours pair up, so the order of ranks is kept.
+/// With P = 2^k + rem ranks, each of the first rem pairs (2i, 2i+1) sends one member into the core. That member
+/// combines both operands first and sends the result back at the end. Neighbours pair up, so the order of ranks is
+/// kept.
 class Butterfly {
  public:
   /// `preferred` is the member of its pair that goes into the core; the lower one of every other pair does.

@@ -10,8 +10,8 @@
 
 namespace torii {
 
-/// `plans` with every transfer of a pairwise exchange as two lanes of one flow, of its sender and its receiver, over a
-/// stream of this delivery; plans without a pairwise exchange do not change. Transfers are separate lanes because the
+/// `plans` with every transfer of a pairwise exchange as two lanes of one flow, the sender's and the receiver's, over a
+/// stream of this delivery. Plans without a pairwise exchange do not change. Transfers are separate lanes because the
 /// executor moves any transfer that can move: a proof for lanes in any order holds for every in-flight set.
 std::vector<Plan> expand_exchanges(std::span<const Plan> plans, Delivery delivery);
 

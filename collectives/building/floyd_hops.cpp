@@ -33,8 +33,8 @@ long long FloydHops::blocks() const {
 }
 
 /// A bundle's slot is free when its last block has been taken out. So blocks are in the order in which they are
-/// forwarded: by their next hop, among those of one hop by the one after it, and so on; what has arrived is taken at
-/// the end. Then any two stand in the same order in every bundle that has both, and so are taken in that order.
+/// forwarded: by their next hop, then by the hop after it, and so on. Blocks that have arrived are taken at the end.
+/// Then any two stand in the same order in every bundle that has both, and so are taken in that order.
 bool FloydHops::leaves_before(int a, int b, const Hop& hop) const {
   int rest_a = a / hop.weight / radix_;
   int rest_b = b / hop.weight / radix_;

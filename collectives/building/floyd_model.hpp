@@ -21,8 +21,8 @@ struct FloydCost {
 /// By the routes of the topology (runtime/topology/routing.hpp); of more than 16384 ranks by their ports alone.
 FloydCost floyd_cost(const Topology& topology, int radix);
 
-/// Seconds of an alltoall of blocks of so many bytes: by floyd with that cost, and in a message per pair of ranks with
-/// links as busy as alltoall_bound() says, which no order of messages beats.
+/// Seconds of an alltoall of blocks of so many bytes. The first function is for floyd with that cost. The second is for
+/// a message per pair of ranks, with links as busy as alltoall_bound() says, which no order of messages beats.
 double floyd_seconds(const FloydCost& cost, std::size_t block_bytes);
 double message_per_pair_seconds(const Topology& topology, std::size_t block_bytes);
 

@@ -9,13 +9,12 @@ namespace torii {
 /// The tree of links as the payload goes: of a reduce every link has its directions exchanged.
 TreeTopology directed_tree(const PlanRequest& request);
 
-/// The time for which the long links of a tree are busy if at most so many ranks of a site, each to a rank of its own
-/// beyond the link, send the whole vector at once. 0 without long links.
+/// The time for which the long links of a tree are busy if at most `streams_most` ranks of a site send the whole vector
+/// at once. Each of them sends to a rank of its own beyond the link. 0 without long links.
 double streams_time_s(const EstimateRequest& request, int streams_most);
 
-/// The bytes of one rank's block. Blocks of unequal lengths are known to their own ends alone when lanes are chosen, so
-/// these are taken for long ones: streams that are too many for short blocks cost less than streams that are too few
-/// for long ones.
+/// The bytes of one rank's block. When lanes are chosen, blocks of unequal lengths are known only to their own ends, so
+/// they count as long. Too many streams for short blocks cost less than too few streams for long ones.
 std::size_t block_bytes(const EstimateRequest& request);
 
 /// The tuning with which vectors or blocks move over lanes; the number of lanes is open.

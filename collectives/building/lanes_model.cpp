@@ -39,9 +39,9 @@ double piece_bytes(const LongLink& link, double bytes) {
   return link.segment_bytes > 0 ? std::min(link.segment_bytes, bytes) : bytes;
 }
 
-/// The time of the busiest cables while shares go from heads to all ranks: the cable of the root, which is head of its
-/// part of the shares and sends the others to their heads; of a head at the other site; of a rank there, which receives
-/// the whole vector.
+/// The time of the busiest cable while shares go from heads to all ranks. It is the cable of the root, of a head at the
+/// other site, or of a rank there, which receives the whole vector. The root is head of its part of the shares and
+/// sends the others to their heads.
 double spread_inside_s(const LongLink& link, int lanes, double bytes, int others) {
   const double share_s = bytes / lanes / link.site_rate;
   const int own = (lanes + link.root_ranks - 1) / link.root_ranks;

@@ -24,21 +24,21 @@ struct LongLink {
 /// The rate of each of `lanes` streams at once: as measured, or min(window / round trip, capacity / lanes).
 double stream_rate(const LongLink& link, int lanes);
 
-/// The rate of the full link: the given capacity, or twice the measured rate of all streams together if the last of
-/// them was still as fast as the first, so that the link was not full and its capacity is unknown.
+/// The rate of the full link: the given capacity, or twice the measured rate of all streams together. The latter holds
+/// if the last stream was still as fast as the first, so that the link was not full and its capacity is unknown.
 double full_rate(const LongLink& link);
 
 /// How long `bytes` bytes take over one of `lanes` streams that are warm and idle. The first window leaves at the rate
-/// of the link, and each later one a round trip after the one before: on average a stream is half a window ahead of its
-/// rate. Streams that fill the link, and messages within a window, take the latency and the link's rate.
+/// of the link, and each later window a round trip after the one before. On average a stream is half a window ahead of
+/// its rate. Streams that fill the link, and messages within a window, take the latency and the link's rate.
 double crossing_s(const LongLink& link, int lanes, double bytes);
 
-/// The time of a scatter from the root over `lanes` lanes (1 to the ranks of the smaller site), in segments, so that
-/// handing out, crossing and handing on overlap, and streams start a window ahead. A gather takes the same, run
-/// backwards. After the model of Chiba, Endo and Matsuoka (docs/algorithms/multilane.md, "Source").
+/// The time of a scatter from the root over `lanes` lanes (1 to the ranks of the smaller site), in segments. So handing
+/// out, crossing and handing on overlap, and streams start a window ahead. A gather takes the same, run backwards.
+/// After the model of Chiba, Endo and Matsuoka (docs/algorithms/multilane.md, "Source").
 double lanes_time_s(const LongLink& link, int lanes);
 
-/// The time of a broadcast of `bytes` bytes (not those of the link) from the root over `lanes` lanes: the root hands
+/// The time of a broadcast of `bytes` bytes (not those of the link) from the root over `lanes` lanes. The root hands
 /// each head of its site a share, and heads hand theirs to all ranks of their sites. A reduce takes the same, run
 /// backwards. `others`: sites beside the root's, to all of which the root's heads send.
 double spread_time_s(const LongLink& link, int lanes, double bytes, int others);
@@ -47,9 +47,9 @@ double spread_time_s(const LongLink& link, int lanes, double bytes, int others);
 /// segment by segment.
 double allreduce_time_s(const LongLink& link, int lanes, double bytes, int others);
 
-/// The time of an alltoall for the ranks of one site, of which each has at most `in_flight` messages under way, over a
-/// stream for each; `links` lead from there to the other sites, and have its capacity together. A message is under way
-/// until its credit is back, so it takes a latency more than its way.
+/// The time of an alltoall for the ranks of one site. Each rank has at most `in_flight` messages under way, over a
+/// stream for each. `links` lead from the site to the other sites, and together have the capacity of the site. A
+/// message is under way until its credit is back, so it takes a latency more than its way.
 double alltoall_time_s(std::span<const LongLink> links, int in_flight);
 
 struct LaneChoice {
@@ -59,9 +59,9 @@ struct LaneChoice {
 /// The least time over all numbers of lanes, the fewest lanes among equals.
 LaneChoice choose_lanes(const LongLink& link);
 
-/// For several sites at once: lanes for each, so that all are done in the least time and the sums fit the root's site:
-/// no more lanes than it has ranks, and together no more than `root_capacity`. By bisection of the time. Empty where
-/// one lane for each site is too many already.
+/// For several sites at once: lanes for each, so that all are done in the least time and the sums fit the root's site.
+/// They fit if there are no more lanes than that site has ranks, and if they need no more than `root_capacity`
+/// together. By bisection of the time. Empty where one lane for each site is too many already.
 std::vector<LaneChoice> choose_lanes(std::span<const LongLink> links, double root_capacity);
 
 }  // namespace torii

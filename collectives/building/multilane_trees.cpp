@@ -8,9 +8,9 @@
 //
 // So the root scatters among the heads of its site, each lane carries its share across, and heads hand theirs to all
 // ranks of their site. A reduce goes the same ways back. An allreduce begins and ends at the heads of the first site:
-// every rank sends each share to its head (a reduce-scatter inside the site), heads of other sites send theirs across,
-// and the sums come back the same ways. Going up and coming down are lanes of their own, so the long link is busy both
-// ways.
+// every rank sends each share to the share's head (a reduce-scatter inside the site). Heads of other sites send theirs
+// across, and the sums come back the same ways. Going up and coming down are lanes of their own, so the long link is
+// busy both ways.
 //
 // Source: the heads and streams of multi-lane scatter (docs/algorithms/multilane.md), for whole vectors.
 // Cost: spread_time_s() and allreduce_time_s() of lanes_model.hpp; the vector crosses each long link once each way.

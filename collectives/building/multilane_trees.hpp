@@ -14,8 +14,8 @@ int tree_lanes(const PlanRequest& request);
 /// The plan of `rank`; the topology is a tree of links with at least two sites.
 Plan lane_trees_plan(const PlanRequest& request, int rank);
 
-/// The order of the elements of share `block`: the ranks of a site under its head, in the order of ranks, then what the
-/// heads of the other sites have combined.
+/// The order of the elements of share `block`: first the ranks of a site under its head, in the order of ranks. Then
+/// follow the values that the heads of the other sites have combined.
 ExpressionId lane_trees_order(const PlanRequest& request, int block, ExpressionPool& pool);
 
 }  // namespace torii

@@ -80,13 +80,13 @@ void set_maxima(Plan& plan, const PlanRequest& request, Plan (*draft)(const Plan
 /// Whether credits need not be sent because the plan's own messages imply them, `windows` windows later.
 ///
 /// A stream needs no credits when a chain of waits leads from the consumer of message n to the producer of message
-/// n + slots. Two kinds of links make such chains: a message (both ends in the same segment), and a lane's window (a
-/// segment starts after the one `window` before it is done). So when a chain with `windows` windows in it leads from a
-/// consumer back to the producer, message n + slots is safe if slots is that many windows; and if slots is more windows
-/// than that, the chain goes round some lane once more for each. Segments of a window run independently, hence whole
-/// windows only. This also holds from one call to the next, because segments are counted across calls: a rank starts no
-/// segment of a call before it has done all segments of the call before, which is more than the window requires, and a
-/// rank that is about to send message n + slots knows that all segments before it exist.
+/// n + slots. Two kinds of links make such chains. A message links its two ends, in the same segment. A lane's window
+/// links segments: a segment starts after the segment `window` before it is done. Suppose that a chain with `windows`
+/// windows in it leads from a consumer back to the producer. If slots is that many windows, message n + slots is safe.
+/// If slots is more windows than that, the chain goes round some lane once more for each. Segments of a window run
+/// independently, hence whole windows only. This also holds from one call to the next, because segments are counted
+/// across calls. A rank starts no segment of a call before it has done all segments of the call before, which is more
+/// than the window requires. A rank that is about to send message n + slots knows that all segments before it exist.
 bool credits_are_implied(const Tuning& tuning, int windows);
 
 /// A reason that holds for every algorithm (root or tuning out of range, leaves in intervals that need plans of their

@@ -32,8 +32,8 @@ std::vector<int> ranks_around(const TreeTopology& tree, int start, std::vector<b
   return ranks;
 }
 
-/// The rate between a rank and the end of its site, by the narrowest link and direction: that of the rank in the
-/// middle, because one slow host, or one that was measured badly, says nothing about the others.
+/// The rate between a rank and the end of its site, by the narrowest link and direction. It is that of the rank in the
+/// middle, because one slow host, or a badly measured one, says nothing about the others.
 double middle_rate(const TreeTopology& tree, const std::vector<int>& ranks, int gateway) {
   std::vector<double> rates;
   for (const int rank : ranks) {

@@ -21,8 +21,8 @@ struct Sites {
 };
 Sites sites_of(const TreeTopology& tree);
 
-/// The way from one site to another. In a tree its first and its last long link are the same for all of their ranks, so
-/// the nodes there, on the sites' side, name the way, in parts of the tree too.
+/// The way from one site to another. In a tree its first and its last long link are the same for all of their ranks. So
+/// the nodes at these links, on the sites' side, name the way, in parts of the tree too.
 struct SiteWay {
   std::string from;  ///< node from which the first long link leads
   std::string to;    ///< node to which the last one leads

@@ -11,9 +11,9 @@ namespace torii {
 
 /// A rank's place in one tree. Streams of the tree have the tags 2 x number (up) and 2 x number + 1 (down).
 ///
-/// If several ranks share a node, the tree is one of nodes. It is made of as many equal trees of ranks, one for each
-/// slice of its blocks: the i-th rank of every node has slice i, gathers the operands of its mates for it, and hands
-/// them what comes down. So all ranks of a node work and send at once.
+/// If several ranks share a node, the tree is one of nodes. Then it consists of as many equal trees of ranks, one for
+/// each slice of its blocks. The i-th rank of every node has slice i, gathers the operands of its mates for that slice,
+/// and hands its mates the values that come down. So all ranks of a node work and send at once.
 struct TreePlace {
   int number = 0;                      ///< of the tree; it carries as many blocks from number * slices as it has slices
   std::span<const int> mates = {};     ///< the ranks of this node in order, this one among them; empty: it is alone
@@ -29,7 +29,7 @@ struct TreePlace {
 inline constexpr int kDeliveryTag = 1 << 20;
 
 /// Adds the lanes of request.collective (barrier, broadcast, reduce, allreduce). Up and down are lanes of their own, so
-/// that segments come down while later ones go up; a segment turns round at the root as soon as it is complete. Values
+/// that segments come down while later ones go up. A segment turns round at the root as soon as it is complete. Values
 /// go down to the tallest subtree first.
 void add_tree_flows(PlanBuilder& builder, const PlanRequest& request, int blocks, const TreePlace& place);
 

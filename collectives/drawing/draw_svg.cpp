@@ -63,8 +63,8 @@ std::string dashes(int dash) {
 }
 
 /// A node is a circle, and so are the ranks of a tree, whose links draw_schedule_svg() shows. On a grid x goes right
-/// and y down; layers of z stand behind each other, to the right and upwards; ranks that share a place of the grid
-/// stand next to each other.
+/// and y down; layers of z are behind each other, to the right and upwards. Ranks that share a place of the grid are
+/// next to each other.
 Picture place_ranks(const Topology& topology) {
   Picture picture;
   const int ranks = topology.ranks();
@@ -135,7 +135,7 @@ std::string stroke(const Style& style) {
 }
 
 /// The point towards which an arrow bends: to the right of its direction, so that the two directions of a pair stay
-/// apart, more for long ways, which go round the ranks between, and differently for each style.
+/// apart. Long ways, which go round the ranks between, bend more, and each style bends differently.
 Point bend_of(const Picture& picture, const Arrow& arrow) {
   const Point from = picture.ranks[arrow.sender];
   const Point to = picture.ranks[arrow.receiver];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exchange lists of one and two dimensions: the paper's orders, and the order for tori that pairs (i,j) with (j,i).
 //
-// On a mesh an offset loads both directions of a dimension equally (a message that would leave the mesh goes back), so
+// On a mesh an offset loads both directions of a dimension equally (a message that would leave the mesh goes back). So
 // two messages in flight, (i,j) and (j,i), load all links equally. On a torus an offset loads one direction only, so
 // four messages are needed.
 //

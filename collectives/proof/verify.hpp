@@ -55,11 +55,12 @@ using DeclaredOrder = std::function<ExpressionId(int block, ExpressionPool& pool
 
 /// Proves for `plans` (one per rank, in order), whatever the number of segments:
 ///  - structure: both ends of every stream agree, every message is produced once and consumed once;
-///  - data: each rank's operand enters each result once, all ranks hold the same expression, and it is the declared
-///    order (and the canonical one where the request asks for it); of scan and exscan, the operands of the ranks before
-///    it enter a rank's result, in rank order;
-///  - buffers: nothing is read before it is ready nor overwritten before its last read, with input and result
-///    separate or the same memory, with read_in_place and write_in_place streams by value or in place, in any mixture;
+///  - data: each rank's operand enters each result once. All ranks hold the same expression, which is the declared
+///    order (and the canonical one if the request asks for it). In scan and exscan, the operands of the ranks before a
+///    rank enter its result, in rank order;
+///  - buffers: nothing is read before it is ready nor overwritten before its last read. This holds with input and
+///    result separate or the same memory, and with read_in_place and write_in_place streams by value or in place, in
+///    any mixture;
 ///  - no deadlock: the folded graph has no cycle of weight 0 (verify_precedence.hpp);
 ///  - streams without credits need none, within a call and from one call of this plan set to the next;
 ///  - credits: if a credit covers several messages, by `rules`, all of them have been taken;

@@ -101,8 +101,8 @@ void check_local_streams(const StepTable& table, const std::vector<ResultWrite>&
   }
 }
 
-/// A path found here holds across calls too: segments count on from call to call, and a call that starts only after the
-/// one before is done on that rank waits for more than the window asks.
+/// A path found here holds across calls too, because segments count on from call to call. A call starts only after the
+/// call before is done on that rank, which is more than the window asks.
 void check_uncredited(const StepTable& table, const JoinedStream& joined, int slots, Precedence& precedence,
                       Faults& faults) {
   const int bundles = joined.stream.bundles_per_segment();

@@ -56,13 +56,13 @@ void check_offers(const StepTable& table, const ExecutorRules& rules, Precedence
                   Proofs& proofs);
 
 /// Plans that run as linear programs have what those need. In an alltoall they read and store in the order of their
-/// steps: with input and result the same memory, each block is read before something is stored in its place, so no copy
+/// steps. With input and result the same memory, each block is read before something is stored in its place, so no copy
 /// of the input is needed. (check_buffers() proves the same of all other collectives.)
 void check_lists(const PlanRequest& request, const StepTable& table, const ExecutorRules& rules, Faults& faults,
                  Proofs& proofs);
 
-/// The steps of two ranks of a pairwise exchange for a block without slots: buffer offers in turn, parts with one
-/// signal or one release, and the ends of their calls.
+/// The steps of two ranks of a pairwise exchange for a block without slots. They are buffer offers in turn, parts with
+/// one signal or one release, and the ends of their calls.
 void check_transfers(int slots, const ExecutorRules& rules, Faults& faults);
 
 /// Derives the expression of every result and compares; fills `verdict.result_expression`.

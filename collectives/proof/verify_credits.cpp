@@ -69,9 +69,9 @@ void check_groups(const JoinedStream& joined, int slots, int group, const Execut
   check_free_slots(which, count, rules, faults);
 }
 
-/// At the end of a call that used no slots, all credits are there that slots would have left, and no others: the next
-/// call waits for them if it uses slots. The rule knows of a call no more than where its messages begin and end, so all
-/// beginnings within two rounds of the slots and all lengths up to two rounds are all cases.
+/// At the end of a call that used no slots, exactly the credits are there that slots would have left. The next call
+/// waits for them if it uses slots. The rule knows of a call no more than where its messages begin and end. So all
+/// beginnings within two rounds of the slots, with all lengths up to two rounds, are all cases.
 void check_released(const JoinedStream& joined, std::uint64_t slots, const ExecutorRules& rules, Faults& faults) {
   for (std::uint64_t begun = 0; begun <= 2 * slots; ++begun) {
     for (std::uint64_t ended = begun + 1; ended <= begun + 2 * slots + 1; ++ended) {

@@ -14,10 +14,10 @@ namespace torii::verification {
 
 /// The graph is a marked graph: one node per step, an edge u -> v of weight k where v of segment s waits for u of
 /// segment s - k. It is live if and only if no cycle has weight 0 (Commoner, Holt, Even, Pnueli 1971), whatever the
-/// number of segments. Edges: next step of a lane (0), last to first step of a lane (its window), message (0), credit
-/// of a stream with credits: consumer of message p to producer of message p + slots, which may stand some segments
-/// later. Where a group of messages shares a credit, a producer may wait for any message of the group: consumer of p to
-/// the producers of p + slots - (group - 1) up to p + slots + (group - 1).
+/// number of segments. Edges: next step of a lane (0), last to first step of a lane (its window), message (0), credit.
+/// The credit of a stream leads from the consumer of message p to the producer of message p + slots, which may be some
+/// segments later. If a group of messages shares a credit, a producer may wait for any message of the group. Edges then
+/// lead from the consumer of p to the producers of p + slots - (group - 1) up to p + slots + (group - 1).
 class Precedence {
  public:
   Precedence(const StepTable& table, int slots, const ExecutorRules& rules = {});

@@ -51,9 +51,9 @@ inline constexpr std::int32_t kOwnStream = -1;
 
 struct StepTable {
   std::span<const Plan> plans;
-  /// Steps count blocks as the plans do, but in an alltoall by pairs: block `sender * ranks + receiver`, whose place is
-  /// `receiver` in the sender's input and `sender` in the receiver's result. A flow that only forwards a block names
-  /// its receiver.
+  /// Steps count blocks as the plans do, but in an alltoall by pairs: block `sender * ranks + receiver`. The place of
+  /// that block is `receiver` in the sender's input and `sender` in the receiver's result. A flow that only forwards a
+  /// block names its receiver.
   std::int32_t blocks = 0;
   std::vector<Step> steps;
   std::vector<LaneSteps> lanes;
@@ -125,10 +125,10 @@ void name_passed_on(StepTable& table, Faults& faults);
 /// when the signal goes. It is taken last: the slot is empty when the credit goes.
 void check_bundles(const StepTable& table, const ExecutorRules& rules, Faults& faults);
 
-/// Builds the tables. What cannot be tabulated or breaks a rule of structure is reported: both ends of every stream
-/// equal, every message of a segment produced once and consumed once, equal blocks at both ends, the forms of flows
-/// with read_in_place, write_in_place and local streams, walks inside the blocks, maxima right. The tables are usable
-/// only when no fault was added.
+/// Builds the tables. A step that cannot be tabulated or breaks a rule of structure is reported. The rules: the ends of
+/// every stream are equal, every message of a segment is produced once and consumed once, and blocks are equal at both
+/// ends. Flows with read_in_place, write_in_place and local streams have the right forms, walks stay inside the blocks,
+/// and maxima are right. The tables are usable only when no fault was added.
 StepTable tabulate(const PlanRequest& request, std::span<const Plan> plans, Faults& faults,
                    const ExecutorRules& rules = {});
 

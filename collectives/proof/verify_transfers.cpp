@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ranks of a transfer whose block uses no slots, as plans of their own: a segment there is a call here, and a
+// The two ranks of a transfer whose block uses no slots, as plans of their own. A segment there is a call here, and a
 // message is an offer, a signal or a release. The questions to their graph are those to any plan's.
 #include <set>
 #include <vector>
@@ -51,8 +51,9 @@ struct Pair {
   }
 };
 
-/// Each rank makes its offer and then looks for the other's. The block goes in `parts`: the sender stores them and
-/// signals the last, or the receiver reads them and releases the last, for which the sender waits if the rule says so.
+/// Each rank makes its offer and then looks for the other's. The block goes in `parts`. Either the sender stores them
+/// and signals the last, or the receiver reads them and releases the last. The sender waits for that release if the
+/// rule says so.
 std::vector<Plan> plans_of_pair(TransferWay way, int parts, const ExecutorRules& rules) {
   Pair pair;
   for (int rank = 0; rank < 2; ++rank) {

@@ -49,7 +49,7 @@ struct Schedule {
 ///
 /// Equal arguments give equal schedules unless the budget limits seconds.
 /// Source: Y. Hourai, A. Nishida, Y. Oyanagi, Optimal Broadcast Scheduling on Tree-structured Networks (in Japanese),
-/// IPSJ Transactions on Advanced Computing Systems 45, 2004, section 5; the lower bound there is not valid, and is
+/// IPSJ Transactions on Advanced Computing Systems 45, 2004, section 5. The lower bound there is not valid, and is
 /// replaced (docs/algorithms/scheduled.md, "The search").
 Schedule find_schedule(const TreeTopology& tree, int root, std::size_t bytes, const ScheduleBudget& budget = {});
 

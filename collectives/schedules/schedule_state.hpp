@@ -53,9 +53,9 @@ class State {
   Ticks completion_ = 0;
 };
 
-/// Labels of a state that are invariant under symmetries of the tree: bottom-up labels of rooted trees (Aho, Hopcroft,
-/// Ullman 1974), for every root at once, hashed to 64 bits. They include links, messages under way and reservations.
-/// Times before last() count as last(), because no later transfer starts before that.
+/// Labels of a state that are invariant under symmetries of the tree. They are bottom-up labels of rooted trees (Aho,
+/// Hopcroft, Ullman 1974), for every root at once, hashed to 64 bits. They include links, messages under way and
+/// reservations. Times before last() count as last(), because no later transfer starts before that.
 class Labels {
  public:
   explicit Labels(const Model& model);

@@ -12,8 +12,8 @@
 
 namespace torii {
 
-/// One row of a tune file. It serves calls of `collective` on `ranks_min`..`ranks_max` ranks on that kind of topology
-/// whose vector has `bytes_min`..`bytes_max` bytes; the first row that fits and whose algorithm accepts the request
+/// One row of a tune file. It serves calls of `collective` on `ranks_min`..`ranks_max` ranks on that kind of topology,
+/// whose vector has `bytes_min`..`bytes_max` bytes. The first row that fits and whose algorithm accepts the request
 /// wins.
 struct TuneRow {
   std::optional<Topology::Kind> topology;  ///< none: any. Meshes are tori

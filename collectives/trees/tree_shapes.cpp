@@ -10,8 +10,8 @@
 //   one or none of two wraps         1 tree; 2 if the dimension that wraps has extent 2, hence two cables
 //   one dimension                    1 tree, in both directions from the root
 //
-// N ranks with C cables have at most C / (N-1) disjoint trees. This file finds that many, with two exceptions: meshes
-// of 2 x Y x Z, where two trees may exist, and two ranks with two cables, where one tree needs half as many messages.
+// N ranks with C cables have at most C / (N-1) disjoint trees. This file finds that many, with two exceptions. On
+// meshes of 2 x Y x Z two trees may exist. For two ranks with two cables, one tree needs half as many messages.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -33,9 +33,9 @@ std::vector<int> present_dimensions(const Topology& shape) {
 }
 
 /// The cable by which tree number `tree` of Trinaryx3 reaches `rank`, for a root at `centre`; -1 at the centre. All of
-/// `dimensions` wrap. Let p, q, s be the dimensions, starting at the tree's own: a chain along p starts at the root,
-/// from its ranks chains along q, and from those along s. Ranks with the root's coordinate in p are reached along p,
-/// from the last rank of the ring.
+/// `dimensions` wrap. Let p, q, s be the dimensions, starting at the tree's own. A chain along p starts at the root,
+/// chains along q start from the ranks of that chain, and chains along s from those along q. Ranks with the root's
+/// coordinate in p are reached along p, from the last rank of the ring.
 CableId trinaryx3_cable(const Topology& shape, const std::vector<int>& dimensions, std::size_t tree,
                         const Coordinates& centre, int rank) {
   const Coordinates at = shape.coordinates(rank);
