@@ -6,9 +6,10 @@
  * block is sent from and received at its address. The arrays are copied when the call starts or is prepared.
  *
  * These calls are those with unequal blocks (torii_alltoallv and so on), and have their errors. A rank may give a list
- * where another one gives displacements, or a list on one side only with torii_call: `unequal`, then `input_blocks` in
- * place of `input` and input_displacements, `result_blocks` in place of `result` and result_displacements, which are
- * NULL. They never pair with calls of equal blocks such as torii_alltoall.
+ * where another one gives displacements, or a list on one side only with torii_call. The fields are `unequal`, then
+ * `input_blocks` in place of `input` and input_displacements, and `result_blocks` in place of `result` and
+ * result_displacements. The replaced fields are NULL. Such calls never pair with calls of equal blocks such as
+ * torii_alltoall.
  *
  * In place: an alltoall whose blocks for and from a rank have one address copies its input first; elsewhere only the
  * own block may be in place. Otherwise blocks do not overlap. */

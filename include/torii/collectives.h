@@ -11,9 +11,9 @@
  * Input and result are one memory (in place) or do not overlap; each rank chooses. They may be any memory of the CPU;
  * memory of torii_allocate is fastest.
  *
- * Statuses: TORII_INVALID_ARGUMENT: a buffer that is needed is NULL, a type or op is unknown, the op is not defined for
- * the type, a length overflows, root is no rank. TORII_MISMATCH: ranks make different calls, or another rank refused
- * this one. TORII_UNSUPPORTED: a forced algorithm cannot run the call. TORII_NO_RESOURCE: no memory or staging.
+ * Statuses: TORII_INVALID_ARGUMENT: a needed buffer is NULL, a type or op is unknown, the op is not defined for the
+ * type, a length overflows, root is no rank. TORII_MISMATCH: ranks make different calls, or another rank refused this
+ * one. TORII_UNSUPPORTED: a forced algorithm cannot run the call. TORII_NO_RESOURCE: no memory or staging.
  * TORII_TIMEOUT, TORII_PEER_LOST, TORII_ABORTED, TORII_TRANSPORT and TORII_POISONED: the team has failed, on all ranks.
  * torii_last_error() has the reason. */
 #ifndef TORII_COLLECTIVES_H
@@ -69,7 +69,7 @@ TORII_API torii_status torii_scatter(torii_team* team, const void* input, void* 
 TORII_API torii_status torii_gather(torii_team* team, const void* input, void* result, size_t count, torii_type type,
                                     int root);
 
-/* With blocks of unequal lengths. counts[i] elements go to rank i, or come from rank i; displacements[i] is the place
+/* With blocks of unequal lengths. counts[i] elements go to rank i, or come from rank i. displacements[i] is the place
  * of that block in the buffer, in elements; displacements NULL: one block after the other. Arrays have an entry for
  * each rank, are read before the call returns or joins a group, and may be freed then. Both ends of a pair give one
  * length; otherwise TORII_MISMATCH. A rank waits only for ranks with which it shares a block that is not empty. Lists

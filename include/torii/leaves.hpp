@@ -55,7 +55,7 @@ class Leaves {
     return torii_reduce_scatter_leaves(handle(), input.data(), 0, result.data(), result.size(), type_of<Element>(), op);
   }
 
-  /// The same with leaves that come one by one: `write(leaf, vector)` fills the vector of a leaf, a span as long as
+  /// The same with leaves that come one by one. `write(leaf, vector)` fills the vector of a leaf, a span as long as
   /// `result`, in ascending order of this rank's leaves. If it throws, this rank refuses the call, and the exception
   /// goes on to the caller.
   template <typename Element, typename Write>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sends and receives between two ranks of a team, and groups of calls. Included by torii.h.
  *
- * A receive takes the first send that has come and that it accepts, by rank and tag; a send is taken by the first
+ * A receive takes the first send that has come and that it accepts, by rank and tag. A send is taken by the first
  * receive that was posted and accepts it. So sends of one rank with one tag are received in the order in which they
  * were made. They are in no order with the collectives of the team: a rank may make either in any order, and a refused
  * one counts for nobody.

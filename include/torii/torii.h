@@ -50,13 +50,12 @@ typedef struct torii_context_options {
   torii_exchange exchange; /* NULL: join through what the launcher offers (torii-run); no launcher: a job of one rank */
   void* exchange_data;
   const char* settings; /* "NAME=value" lines that override the environment, e.g. "ENGINES=2\nTIMEOUT=5"; may be NULL */
-  /* Called again and again by a thread that waits for an operation, in torii_run, in a named operation or for requests,
-   * so that the embedder's other work goes on; seldom while the thread spins. It may make calls on other teams of the
-   * context than the one waited on, but must not wait. A sleeping thread calls it about once a millisecond. May be
-   * NULL. */
+  /* Called again and again (seldom while the thread spins) by a thread that waits in torii_run, in a named operation or
+   * for requests. So the embedder's other work goes on. The function may make calls on other teams of the context than
+   * the one waited on, but must not wait. A sleeping thread calls it about once a millisecond. May be NULL. */
   void (*idle)(void* idle_data);
   void* idle_data;
-  /* An earlier context of this process, which may be destroyed before or after the new one: memory that was allocated
+  /* An earlier context of this process, which may be destroyed before or after the new one. Memory that was allocated
    * or registered with it is then also the new context's. For jobs that grow or replace a rank; ranks may differ in it.
    * NULL: memory of its own. */
   torii_context* memory_of;
@@ -89,9 +88,9 @@ TORII_API torii_status torii_allocate(torii_context* context, size_t bytes, void
 TORII_API torii_status torii_free(torii_context* context, void* address);
 /* Flags of torii_register. */
 typedef enum torii_register_flags {
-  /* Peers on the node get to reach the memory in place, as they do memory of torii_allocate: its pages, whole ones at
-   * both ends, are replaced by shared ones, same address, same contents. Private anonymous memory only: malloc, new,
-   * mmap. Whoever else writes on these pages meanwhile: docs/embedding.md. */
+  /* Peers on the node get to reach the memory in place, as they do memory of torii_allocate. Its pages, whole ones at
+   * both ends, are replaced by shared ones with the same address and the same contents. Private anonymous memory only:
+   * malloc, new, mmap. Whoever else writes on these pages meanwhile: docs/embedding.md. */
   TORII_REGISTER_ADOPT = 1
 } torii_register_flags;
 /* Makes [address, address + bytes) of the caller known; not collective. Without flags nothing changes on shared memory.
@@ -164,18 +163,18 @@ TORII_API torii_status torii_team_create(torii_context* context, const torii_tea
  * joins none (NULL). All ranks have their part, or none has. */
 TORII_API torii_status torii_team_split(torii_team* team, int color, int key, const torii_team_options* options,
                                         torii_team** part);
-/* Collective over the living members of a poisoned team, blocking up to its deadline: a new team of the survivors, in
- * the old order, without the ranks that `options` leaves out. All that come have the team, or none for one reason, of
- * which a call that makes no sense is one; between nodes a rank that dies or is silent meanwhile may divide them. Then
- * it can be called again, between nodes 4 times in all. A rank that was left out is lost for all teams of the context,
- * which fail if it is a member; it gets TORII_PEER_LOST. */
+/* Collective over the living members of a poisoned team, blocking up to its deadline. Makes a new team of the
+ * survivors, in the old order, without the ranks that `options` leaves out. All members that come have the team, or
+ * none has it for one reason; a call that makes no sense is such a reason. Between nodes a rank that dies or is silent
+ * meanwhile may divide them. Then it can be called again, between nodes 4 times in all. A rank that was left out is
+ * lost for all teams of the context, which fail if it is a member; it gets TORII_PEER_LOST. */
 TORII_API torii_status torii_team_survivors(torii_team* team, const torii_team_options* options,
                                             torii_team** survivors);
 /* Not collective; waits for nobody, but between nodes a moment until an abort has left. Operations that this rank has
- * started and that have not ended end with TORII_ABORTED on all ranks; a receive that has met no send ends so on this
- * rank alone. Requests of the team are then still to be tested or waited for, persistent ones to be freed, and the team
- * counts as alive until the last one is gone. A second destruction is TORII_INVALID_ARGUMENT until then. A thread in a
- * group of the team must end it first: otherwise TORII_INVALID_ARGUMENT. NULL is TORII_OK. */
+ * started and that have not ended end with TORII_ABORTED on all ranks. A receive that has met no send ends so on this
+ * rank alone. Requests of the team are then still to be tested or waited for, persistent ones to be freed. The team
+ * counts as alive until the last request is gone. A second destruction is TORII_INVALID_ARGUMENT until then. A thread
+ * in a group of the team must end it first: otherwise TORII_INVALID_ARGUMENT. NULL is TORII_OK. */
 TORII_API torii_status torii_team_destroy(torii_team* team);
 /* This rank in the team, from 0, and the number of its members; -1 for NULL. From any thread, as the next two. */
 TORII_API int torii_team_rank(const torii_team* team);
@@ -192,7 +191,7 @@ TORII_API int torii_team_context_rank(const torii_team* team, int member);
  * Otherwise: what the first failing call of this rank returned.
  * torii_last_error() then has the reason, for this thread. */
 TORII_API torii_status torii_team_health(const torii_team* team);
-/* The members that are known to be lost, ascending: writes at most `capacity` of them and returns their number; -1 if
+/* The members that are known to be lost, ascending. Writes at most `capacity` of them and returns their number; -1 if
  * team is NULL, there is no memory, or this is a forked child. From any thread. */
 TORII_API int torii_team_lost(const torii_team* team, int* members, int capacity);
 /* The members that the last TORII_TIMEOUT of this team names, in a call or in torii_team_survivors: they did not come,
@@ -218,10 +217,11 @@ typedef void (*torii_load_function)(void* to, size_t offset_bytes, size_t bytes,
 typedef void (*torii_store_function)(const void* from, size_t offset_bytes, size_t bytes, void* data);
 
 /* One operation. `count` is the vector length in elements for broadcast, reduce, allreduce, scan and exscan, and the
- * length of one rank's block for all_gather, reduce_scatter, alltoall, scatter and gather. In place: input == result
- * (all_gather, and gather at the root: input is the own block of result; reduce_scatter, and scatter at the root:
- * result is the own block of input; alltoall copies the blocks first). Broadcast uses `result` only. Non-roots of
- * reduce and gather need no result, non-roots of scatter no input, rank 0 of exscan no result.
+ * length of one rank's block for all_gather, reduce_scatter, alltoall, scatter and gather. In place: input == result,
+ * with two exceptions. For all_gather, and gather at the root, input is the own block of result. For reduce_scatter,
+ * and scatter at the root, result is the own block of input. An alltoall in place copies the blocks first. Broadcast
+ * uses `result` only. Non-roots of reduce and gather need no result, non-roots of scatter no input, rank 0 of exscan no
+ * result.
  *
  * Block i of rank r's input of an alltoall becomes block r of rank i's result.
  *
@@ -229,15 +229,15 @@ typedef void (*torii_store_function)(const void* from, size_t offset_bytes, size
  * Rank 0's result of an exscan is left as it is.
  *
  * With `unequal`, on all ranks or on none, blocks of alltoall, scatter, gather and all_gather have lengths of their own
- * (alltoallv, scatterv, gatherv, allgatherv): `input_counts[i]` elements go to rank i, `result_counts[i]` come from
- * there. An alltoall needs both and does not look at `count`. The others have one of them, a scatter input_counts at
- * the root, a gather result_counts at the root and an all_gather on all ranks, and `count` is the length of this rank's
- * own block. Displacements say where blocks begin, in elements; NULL: one after the other. Both ends of a pair must
- * give one length. With `unequal` a reduce_scatter (reduce_scatterv) has input_counts, the same on all ranks;
- * its blocks stand one after the other, so input_displacements is NULL, and it does not look at `count`. The arrays are
+ * (alltoallv, scatterv, gatherv, allgatherv). `input_counts[i]` elements go to rank i, `result_counts[i]` come from
+ * there. An alltoall needs both and does not look at `count`. The others have one of them: a scatter input_counts at
+ * the root, a gather result_counts at the root, an all_gather result_counts on all ranks. `count` is then the length of
+ * this rank's own block. Displacements say where blocks begin, in elements; NULL: one after the other. Both ends of a
+ * pair must give one length. With `unequal` a reduce_scatter (reduce_scatterv) has input_counts, the same on all ranks.
+ * Its blocks are one after the other, so input_displacements is NULL, and it does not look at `count`. The arrays are
  * copied when the call starts or is prepared.
  *
- * With `load` and `store` a broadcast's vector need not be one stretch of bytes on this rank: torii moves it by these
+ * With `load` and `store` a broadcast's vector need not be one stretch of bytes on this rank. torii moves it by these
  * functions alone, a part at a time while other parts are on their way, and does not look at `result`. Any rank may
  * have them, whatever the others do. */
 typedef struct torii_call {
@@ -300,28 +300,29 @@ TORII_API torii_status torii_wait(torii_request** request);
  * each add up: the deadline and failures end them as they end one long wait. */
 TORII_API torii_status torii_wait_for(torii_request** request, double seconds, int* done);
 /* The same for a list of `count`, whose requests may be of different teams of one context, and NULL. *index is the
- * place of a request that has ended, and the status its own; -1: none has ended (test) or none is running (wait). */
+ * place of a request that has ended, and the status is that request's. *index is -1 if none has ended (test) or none is
+ * running (wait). */
 TORII_API torii_status torii_test_any(torii_request** requests, int count, int* index);
 TORII_API torii_status torii_wait_any(torii_request** requests, int count, int* index);
 /* All of them; nothing is freed by a test unless all have ended. The status is the first one in the list that is not
  * TORII_OK. */
 TORII_API torii_status torii_test_all(torii_request** requests, int count, int* done);
 TORII_API torii_status torii_wait_all(torii_request** requests, int count);
-/* Waits until at least one has ended: `indices` gets the places of all that have, ascending, `statuses` their statuses
- * (it may be NULL), and *done their number, which is 0 if none is running. The status is the first one that is not
- * TORII_OK. */
+/* Waits until at least one has ended. `indices` gets the places of all that have ended, ascending, and `statuses` their
+ * statuses (it may be NULL). *done gets their number, which is 0 if none is running. The status is the first one that
+ * is not TORII_OK. */
 TORII_API torii_status torii_wait_some(torii_request** requests, int count, int* indices, torii_status* statuses,
                                        int* done);
 /* Moves the started operations of all teams of the context, once, from any thread, without waiting; *moved (may be
  * NULL) says whether one moved. Does not look for deadlines or lost ranks: tests and waits do. */
 TORII_API torii_status torii_progress(torii_context* context, int* moved);
-/* Calls `done` once when a running request ends, with its status: by the thread that finds it ended, which may be a
- * progress thread, or by this call if it has ended. For a persistent request, until its next end. The function must not
- * call torii, throw, or wait; it wakes a thread, say, which then tests the request. A second function replaces the
- * first. */
+/* Calls `done` once when a running request ends, with its status. The caller is the thread that finds the request
+ * ended, which may be a progress thread, or this call if the request has ended. For a persistent request, until its
+ * next end. The function must not call torii, throw, or wait; it wakes a thread, say, which then tests the request. A
+ * second function replaces the first. */
 typedef void (*torii_done_function)(torii_status status, void* data);
 TORII_API torii_status torii_request_on_done(torii_request* request, torii_done_function done, void* data);
-/* A descriptor for poll() and epoll that is readable after operations that torii_start or torii_restart started have
+/* A descriptor for poll() and epoll. It is readable after operations that torii_start or torii_restart started have
  * ended, on any team of the context, until its 8 bytes are read. An eventfd, non-blocking, made by the first call and
  * closed with the context. It does not move operations: progress threads (TORII_HELPERS) do, or torii_progress and
  * tests. -1 if there is none; torii_last_error() says why. From any thread. */
@@ -351,10 +352,10 @@ TORII_API torii_status torii_transpose(torii_team* team, const void* input, void
  * local. */
 TORII_API torii_status torii_transpose_array(torii_team* team, const void* input, void* result, const size_t* extents,
                                              const int* axes, int dimensions, size_t element_bytes);
-/* Moves items to other places: item i of this rank becomes item destinations[i] of the result, whose positions are
- * numbered over all ranks: rank 0's result_count first, then rank 1's. `destinations` of all ranks together hold each
- * position once; otherwise all ranks get TORII_INVALID_ARGUMENT, and results hold anything. Ranks may have any number
- * of items, the sums of count and result_count are equal. In place: input == result. Collective. */
+/* Moves items to other places. Item i of this rank becomes item destinations[i] of the result. Positions of the result
+ * are numbered over all ranks: rank 0's result_count first, then rank 1's. `destinations` of all ranks together hold
+ * each position once; otherwise all ranks get TORII_INVALID_ARGUMENT, and results hold anything. Ranks may have any
+ * number of items, the sums of count and result_count are equal. In place: input == result. Collective. */
 TORII_API torii_status torii_permute(torii_team* team, const void* input, size_t count, const uint64_t* destinations,
                                      void* result, size_t result_count, size_t item_bytes);
 
@@ -363,8 +364,9 @@ TORII_API torii_status torii_permute(torii_team* team, const void* input, size_t
 /* Writes `rank`'s input elements [first, first + count) to `out`. */
 typedef void (*torii_operand)(int rank, size_t first, size_t count, void* out, void* data);
 
-/* Evaluates the order that the call's algorithm declares (never its plans, which the verifier compares with it) for the
- * elements [first, first + count) of this rank's result: bit for bit what the operation must give. Local; slow. */
+/* Evaluates the order that the call's algorithm declares for the elements [first, first + count) of this rank's result:
+ * bit for bit what the operation must give. It never evaluates the algorithm's plans, which the verifier compares with
+ * the order. Local; slow. */
 TORII_API torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count,
                                     torii_operand operand, void* operand_data, void* out);
 
