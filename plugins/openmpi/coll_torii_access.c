@@ -19,7 +19,7 @@ struct coll_torii_access_t {
   opal_convertor_t store;
 };
 
-/* The bytes of each of the type's basic elements if they are all equal and a power of two; 0 for other types, because a
+/* The bytes of each of the type's basic elements if they are all equal and a power of two. 0 for other types, because a
  * part could end inside an element. A convertor cannot pack a part of an element, and it overruns its own buffer when
  * it unpacks a part of an element larger than 16 bytes. */
 static size_t unit_of(const ompi_datatype_t* type) {

@@ -20,7 +20,7 @@ typedef struct coll_torii_user_t {
 typedef enum {
   ANSWER_TAKE,
   ANSWER_LEAVE, /* to the component below */
-  /* Nothing has to move. The call must not wait for others: MPI's layer returns early for a count of 0 but not for a
+  /* Nothing has to move. The call must not wait for others. MPI's layer returns early for a count of 0 but not for a
    * type without bytes, so some ranks may not come here. */
   ANSWER_DONE
 } coll_torii_answer_t;

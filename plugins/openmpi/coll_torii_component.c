@@ -33,8 +33,8 @@ static void register_text(const char* name, const char* what, char** place) {
                                         NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, place);
 }
 
-/* A team costs as much time as torii saves in about so many short calls: 15 us with 2 ranks, up to 540 us with 4 on two
- * CPUs (perf/programs --only communicators; coll_torii_delay.c). */
+/* A team costs as much time as torii saves in about so many short calls. The cost is 15 us with 2 ranks, and up to 540
+ * us with 4 on two CPUs (perf/programs --only communicators; coll_torii_delay.c). */
 #define DELAY 300
 
 static int register_parameters(void) {

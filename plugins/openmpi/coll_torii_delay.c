@@ -4,8 +4,8 @@
 
 #include "plugins/openmpi/coll_torii_state.h"
 
-/* So many bytes count as one short call more. With perf/results/2026-11-26-inside-open-mpi.txt: torii saves
- * 0.1 to 0.2 us of a short call with 2 ranks and 1 to 2 us with 4 on two CPUs, and about ten times as much of 4 KiB. */
+/* So many bytes count as one short call more. With perf/results/2026-11-26-inside-open-mpi.txt: torii saves 0.1 to 0.2
+ * us of a short call with 2 ranks and 1 to 2 us with 4 on two CPUs. It saves about ten times as much of 4 KiB. */
 #define BYTES_LIKE_A_CALL 512
 /* The guess for a call whose length not all ranks know. */
 #define BYTES_UNKNOWN 4096

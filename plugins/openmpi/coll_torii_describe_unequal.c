@@ -7,7 +7,7 @@
 
 #include "plugins/openmpi/coll_torii_elements.h"
 
-/* Blocks of all_gather are padded to the longest if the padding is at most this long: the plan for short equal blocks
+/* Blocks of all_gather are padded to the longest if the padding is at most this long. The plan for short equal blocks
  * is quicker than the plan for all lengths. */
 #define PADDING_BYTES_MAX ((size_t)4096)
 

@@ -24,7 +24,8 @@ void finish_with(Operation& operation, std::function<void()> more) {
 }
 
 /// Short tensors of a coalesced operation travel as one vector. These are the limits of torii's own groups of calls,
-/// which end by waiting: they do not fit a rank that starts the operation and waits later, while the other ranks wait.
+/// which end by waiting. Such groups do not fit a rank that starts the operation and waits later, while the other ranks
+/// wait.
 constexpr int64_t kShortBytes = 8 << 10;
 constexpr int64_t kRunBytes = 256 << 10;
 /// Below this length copies cost less than calls with unequal blocks.
