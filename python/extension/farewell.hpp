@@ -19,8 +19,9 @@ torii_status destroy_team(torii_team* team);
 void leave_without_goodbye();
 bool is_leaving();
 
-/// Has the interpreter destroy, at its very end, what is alive then, unless leave_without_goodbye() was called. A PMIx
-/// server calls a process failed that has not left its job. False, with an exception set, on failure.
+/// Registers a function that destroys the contexts and teams that are alive at the interpreter's very end, unless
+/// leave_without_goodbye() was called. A PMIx server reports a process as failed if the process has not left its job.
+/// False, with an exception set, on failure.
 bool register_farewell();
 
 }  // namespace torii_python

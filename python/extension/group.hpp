@@ -46,8 +46,8 @@ class Joining {
   std::uint64_t number_;
 };
 
-/// A method of _torii.Team: `_group()` returns what a with statement takes. Nothing of Python's runs between the moment
-/// in which __enter__ opens the group and the one from which the statement calls __exit__, so an exception of a signal
+/// A method of _torii.Team: `_group()` returns what a with statement takes. Python runs nothing between the moment in
+/// which __enter__ opens the group and the one from which the statement calls __exit__. So an exception of a signal
 /// handler leaves no group open. __exit__ closes the group whatever it returns.
 PyObject* make_group(PyObject* team, PyObject*);
 

@@ -6,9 +6,9 @@
 
 namespace torii_python {
 
-/// Methods of _torii.Team: `_make_leaves(leaves, first, count) -> (capsule, first, count)`, where None stands for what
-/// torii_split deals, and `_run_leaves(capsule, collective, array or function, out, op, root, dtype)`, which returns
-/// the result, or None where there is none.
+/// Methods of _torii.Team. `_make_leaves(leaves, first, count) -> (capsule, first, count)`: None stands for what
+/// torii_split deals. `_run_leaves(capsule, collective, array or function, out, op, root, dtype)` returns the result,
+/// or None if there is none.
 PyObject* make_leaves(PyObject* team, PyObject* args);
 PyObject* run_leaves(PyObject* team, PyObject* args);
 
