@@ -9,10 +9,10 @@
 
 namespace torii {
 
-/// Every wait that may end by its length uses one. A process that is stopped (SIGSTOP, Ctrl-Z, a batch system, a
-/// debugger, a suspended machine) finds no clock that stood still meanwhile. So waiting is counted in steps, from one
-/// look at the clock to the next: a step counts in full up to the time that the waiter meant to be away, and `slack`
-/// more, for a CPU that was late. A longer one counts as that much, because the process did not run in the rest of it.
+/// Every wait that may end by its length uses a deadline. While a process is stopped (by SIGSTOP, Ctrl-Z, a batch
+/// system, a debugger, a suspended machine), every clock goes on. So waiting is counted in steps, from one look at the
+/// clock to the next. A step counts in full up to the time that the waiter meant to be away, and `slack` more, for a
+/// CPU that was late. A longer step counts as that much, because the process did not run in the rest of that step.
 /// Waiters therefore have to look often: at least once in slack_ns() while they run, by nap_ms() for instance.
 class Deadline {
  public:

@@ -9,7 +9,7 @@
 
 namespace torii {
 
-/// The other end of a connection sees the end of this process, even if a child lives on: exec closes the descriptor,
+/// The other end of a connection sees the end of this process, even if a child lives on. exec closes the descriptor,
 /// and a handler of fork closes it in the child, where this object then has none.
 class OwnDescriptor {
  public:

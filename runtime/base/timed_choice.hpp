@@ -36,7 +36,7 @@ class TimedChoice {
     if (is_trial(turn, kTrialEvery)) return trial(turn);
     return {best_, turn > cold_turns_ && turn % kBestEvery == 0};
   }
-  /// For several choosers whose turns have the same numbers, and whose costs depend on the ways of all: in a trial all
+  /// For several choosers whose turns have the same numbers, and whose costs depend on the ways of all. In a trial all
   /// use the same way, which depends on the number alone. Other turns are not timed. If one chooser's way moved costs
   /// to the others, each would find that way cheap as long as the others use the other one.
   Turn common(std::uint32_t turn) const noexcept {
@@ -69,7 +69,7 @@ class TimedChoice {
   static constexpr auto kBestEvery = tuned<std::uint32_t>("learning.best_every");
   static constexpr auto kTrialEvery = tuned<std::uint32_t>("learning.trial_every");
   static constexpr auto kCommonTrialEvery = tuned<std::uint32_t>("learning.common_trial_every");
-  /// So many turns later a second long trial corrects the first: turns of one number may be of choices for several
+  /// So many turns later a second long trial corrects the first. Turns of one number may be of choices for several
   /// sizes, and of memory that some of them touched first.
   static constexpr auto kSecondTrial = tuned<std::uint32_t>("learning.second_trial");
   /// A new way has to be clearly better, lest noise sends it to and fro.

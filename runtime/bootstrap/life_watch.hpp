@@ -16,7 +16,7 @@
 
 namespace torii {
 
-/// Network libraries leave their sockets open in child processes, so the streams of a rank that has children do not end
+/// Network libraries leave their sockets open in child processes. So the streams of a rank that has children do not end
 /// with the rank, and its engines' listeners answer as before. Each rank therefore has a TCP listener that no child
 /// keeps and that accepts nobody. Each peer on another node keeps a connection in its queue. The kernel resets the
 /// connections when the process ends or execs, also if it was stopped. A peer whose process number is visible has a

@@ -30,7 +30,7 @@ struct RailSource {
 };
 
 /// The sources that a rank should use, as ascending indices: in each network, the sources of preferred_nics(). If the
-/// user has not `named` the interfaces, only physical devices count, without those slower than half the fastest; if the
+/// user has not `named` the interfaces, only physical devices count, without those slower than half the fastest. If the
 /// first source is not on a physical device, it is the only one.
 std::vector<std::size_t> preferred_sources(const std::vector<RailSource>& sources, const std::vector<Nic>& nics,
                                            const CpuList& allowed, bool named);
@@ -48,7 +48,7 @@ struct RankRails {
 };
 
 /// The rail of each engine of rank `rank`, as indices into its own rails. Engine e of a rank puts to engine e of its
-/// peers, so both must be in one network: with K networks that all ranks have, in rank 0's order, engine e is in
+/// peers, so both must be in one network. With K networks that all ranks have, in rank 0's order, engine e is in
 /// network e mod K. A network in which two hosts have the same address (a bridge inside each host) is left out. Engines
 /// alternate between several rails in one network; the ranks of a host with the same rails continue where the previous
 /// one ended. Empty on all ranks if they have no common network.

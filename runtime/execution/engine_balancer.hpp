@@ -13,15 +13,14 @@
 namespace torii {
 
 /// For one stream. A put that has left says nothing about the path: its bytes may be in a queue of the kernel or of a
-/// switch. A credit says that the receiver has had the message, so engines are judged by credits alone. The engine that
-/// would be through with one more message first is assigned it: what it has under way, times what a message has taken
-/// it.
+/// switch. A credit says that the receiver has had the message, so engines are judged by credits alone. The next
+/// message goes to the engine with the earliest expected end: (messages under way + 1) x time per message.
 ///
 /// A slot is filled anew only after its own credit, so all slots soon wait for the one whose message is on the slowest
 /// engine. With kSlotsLeast slots an engine at a tenth of the others' rate does its share and delays no message.
 ///
-/// An engine begins with a few messages under way, and may have one more for each that has come back: otherwise the
-/// first engine that is known would be assigned all slots that are left, before the others are.
+/// An engine begins with a few messages under way, and may have one more for each that has come back. Otherwise the
+/// first engine that is known would be assigned all slots that are left, before the others are known.
 class EngineBalancer {
  public:
   /// Streams with fewer slots take engines in rotation.

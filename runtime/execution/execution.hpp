@@ -69,15 +69,15 @@ class BasicExecution {
   std::string refusal() const { return offers_.refusal(); }
   /// With status `mismatch`: the block on whose length two ranks differ.
   const LengthFault& length_fault() const noexcept { return pairwise_.length_fault(); }
-  /// A slow check of a call with unequal blocks: true, with status `mismatch`, if it waits for a block that is known to
-  /// have another length at its other end.
+  /// A slow check of a call with unequal blocks. True, with status `mismatch`, if the call waits for a block that is
+  /// known to have another length at its other end.
   bool finds_other_length(const LengthEvidence& evidence) noexcept {
     return call_.plan != nullptr && !linear_.runs() && call_.buffers.blocks != nullptr &&
            pairwise_.finds_other_length(evidence);
   }
   Stall stall() const;
   /// Whether a step that is next in the call needs a message from that context rank, or sends one there that has not
-  /// left: what advance() found when it last moved nothing.
+  /// left. The answer is what advance() found when it last moved nothing.
   bool awaits(int peer) const noexcept;
   std::uint64_t engine_bytes(int engine) const noexcept { return call_.engines.bytes(engine); }
   /// The most transfers of a pairwise exchange that have been in flight at once.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Installs a plan of flows: joins its streams to their other ends, and finds out what may be read where it stands.
+// Installs a plan of flows: joins its streams to their other ends, and finds which operands and results may be read in
+// place.
 #include "runtime/execution/installed_plan.hpp"
 
 #include <algorithm>
@@ -199,10 +200,10 @@ class Installer {
     installed_.operand_in_place_stays = std::ranges::all_of(uses, operand_stays);
   }
 
-  /// On two nodes all engines serve each pair of ranks, in turn, since there are no other pairs. On three nodes or
-  /// more a pair meets on one engine of each rail, both ranks on the same one: if every engine carried data to every
-  /// peer, each of these connections would have its own window and its own work for the kernel. If looks are dear
-  /// there (Transport::polling_is_costly()), all pairs meet on the first engine of each rail.
+  /// On two nodes all engines serve each pair of ranks, in turn, since there are no other pairs. On three nodes or more
+  /// a pair meets on one engine of each rail, both ranks on the same one. If every engine carried data to every peer,
+  /// each of these connections would have its own window and its own work for the kernel. If looks are dear there
+  /// (Transport::polling_is_costly()), all pairs meet on the first engine of each rail.
   /// Streams of pairwise exchanges have no such engines. Their messages use all engines in turn (EnginePicker), and
   /// their credits use engine 0, the first engine of a stream as it is made.
   void deal_engines() {

@@ -20,8 +20,8 @@
 namespace torii {
 
 /// Whether a rank whose operand is in its private memory lets readers take it from there (way 1) or sends it through
-/// slots (way 0), by the bytes of the vector, or for blocks of unequal lengths by half of what the rank sends and
-/// takes. The cost is the time of the rank's own call.
+/// slots (way 0). The choice is by the bytes of the vector; for blocks of unequal lengths, by half of the bytes that
+/// the rank sends and takes. The cost is the time of the rank's own call.
 struct PrivateReadChoice : ChoicesBySize<TimedChoice, std::size_t{64} << 10> {
   /// Below this a call is too short for a system call per reader.
   static constexpr auto kBytesMin = tuned<std::size_t>("reads.bytes_min");

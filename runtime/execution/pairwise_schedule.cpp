@@ -315,8 +315,8 @@ bool PairwiseSchedule<Host>::awaits(int peer) const noexcept {
 }
 
 /// What contradicts this rank's lengths in the peer's words for a pair of ranks of one node. In a program whose lengths
-/// agree, a message of the awaited number is the awaited one; and a peer that has ended the call has sent all that is
-/// for this rank, and taken all that is for itself.
+/// agree, a message of the awaited number is the awaited one. A peer that has ended the call has sent all that is for
+/// this rank, and taken all that is for itself.
 template <class Host>
 LengthFault PairwiseSchedule<Host>::other_length(const ExchangePeer& peer, const Turn& turn,
                                                  const LengthEvidence& evidence) const noexcept {

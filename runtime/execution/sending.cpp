@@ -15,7 +15,7 @@ constexpr auto kShortCallBytes = tuned<std::size_t>("sending.short_call_bytes");
 constexpr auto kClaimedBytesMax = tuned<std::size_t>("stores.claimed_bytes_max");
 
 /// Towards another node one of the pair's own engines, otherwise the next of all in rotation. A short call uses one
-/// engine for all peers: both ends have to poll each engine that carries something, and over sockets a poll is a system
+/// engine for all peers. Both ends have to poll each engine that carries something; over sockets a poll is a system
 /// call or two, which costs more than a second engine saves.
 int engine_of(RunningCall& call, const RingPlace& place, std::uint64_t message) noexcept {
   if (!place.remote) return call.engines.next();
@@ -27,9 +27,9 @@ int engine_of(RunningCall& call, const RingPlace& place, std::uint64_t message) 
 
 /// For a slot that is found free: times the engines by the credits that have come, or finds how much further the peer
 /// has come. Looking costs the line that the peer writes its credits to, so a ring of slots is looked at once a round
-/// while the peer keeps up. The peer gives a credit of one call after it has taken all messages of the calls before:
-/// the acquire that sees the one happens after all the peer's reads of the others. Words of a mapped peer change in
-/// order; others may overtake each other on their way, so there every credit is waited for by itself.
+/// while the peer keeps up. The peer gives a credit of one call after it has taken all messages of the calls before. So
+/// the acquire that sees this credit happens after all the peer's reads of those messages. Words of a mapped peer
+/// change in order; others may overtake each other on their way, so there every credit is waited for by itself.
 void SendRing::look_further(const RunningCall& call) const noexcept {
   if (EngineBalancer* const balancer = place_.engines.balancer) {
     balancer->look(place_.credit_words, call.transport.clock_ns());
@@ -46,9 +46,9 @@ bool SendRing::has_room(const RunningCall& call) const noexcept {
   return balancer.has_room() || balancer.has_waited(call.transport.clock_ns());
 }
 
-/// Claims the lines of a slot of the near future, if it is known to be free: calls in a row then do not wait for one
-/// slot's lines after the other. A function of its own, because inside the loop it made calls of cells slower, which do
-/// not need it.
+/// Claims the lines of a slot of the near future, if the slot is known to be free. Then calls in a row do not wait for
+/// one slot's lines after the other. A function of its own, because inside the loop it made calls of cells slower,
+/// which do not need it.
 [[gnu::noinline]] void SendRing::claim(const SlotOrder& slots, std::uint64_t message,
                                        std::size_t bytes) const noexcept {
   if (message >= *free_until_) return;

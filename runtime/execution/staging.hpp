@@ -14,9 +14,9 @@
 
 namespace torii {
 
-/// The same on all ranks. Staging contains the slots and cells of in-streams, then the lines of buffer offers, then the
-/// credit lines of out-streams, then, if the ranks are on several nodes, a send slot for every slot of the out-streams.
-/// A pairwise exchange has two lines of buffer offers for each rank of the team.
+/// The same on all ranks. Staging contains, in this order, the slots and cells of in-streams, the lines of buffer
+/// offers, and the credit lines of out-streams. If the ranks are on several nodes, a send slot for every slot of the
+/// out-streams follows. A pairwise exchange has two lines of buffer offers for each rank of the team.
 struct StagingShape {
   std::size_t slot_bytes = 0;         ///< header line and payload
   std::size_t cells_offset = 0;       ///< of a stream's cells, one for each slot, from its first slot; 0: it has none

@@ -2,10 +2,10 @@
 // Whether messages are stored into peers' memory through the caches or past them (non-temporal stores): the choice is
 // made by timing, for each message.
 //
-// A store through the caches first has to take the line from the peer that read its last content. Where both run on one
-// cache that costs a few cycles a line, across caches 50 and more, and a virtual machine's CPUs move between the two in
-// the middle of a job. A store past the caches takes nothing from anybody, but the reader then finds the line in
-// memory. The choice is the sender's own, for each message: it changes neither the plan nor a bit.
+// A store through the caches first has to take the line from the peer that read its last content. If both ranks run on
+// one cache, that costs a few cycles a line; across caches it costs 50 and more. A virtual machine's CPUs move between
+// the two in the middle of a job. A store past the caches takes nothing from anybody, but the reader then finds the
+// line in memory. The choice is the sender's own, for each message: it changes neither the plan nor a bit.
 #pragma once
 
 #include <cstddef>
@@ -56,8 +56,8 @@ class StoreChoice {
 
  private:
   /// The price of a line that its reader finds in memory and not in a cache. In a row of messages the reader of one
-  /// waits while the sender stores the next, so only a part of the wait counts; all of it does where ranks send and
-  /// receive in turn. slot_copy_perf, with and without --non-temporal, shows the sum of both sides' costs.
+  /// waits while the sender stores the next, so only a part of the wait counts. All of the wait counts if ranks send
+  /// and receive in turn. slot_copy_perf, with and without --non-temporal, shows the sum of both sides' costs.
   static constexpr auto kSenderLineNs = tuned<float>("stores.sender_line");
   static constexpr auto kExchangerLineNs = tuned<float>("stores.exchanger_line");
 
@@ -67,8 +67,9 @@ class StoreChoice {
   TimedChoice choice_;
 };
 
-/// The choices of flows that do like work. A slot is read soon and filled again, a result in a peer's memory is
-/// neither: what is quicker for one is up to three times slower for the other, and calls of one plan may do both.
+/// The choices of flows that do like work. A slot is read soon and filled again; a result in a peer's memory is
+/// neither. The way that is quicker for one is up to three times slower for the other, and calls of one plan may do
+/// both.
 struct StoreChoices {
   /// Nobody knows which message is the first in its place in a peer's vector.
   static constexpr auto kColdInPlace = tuned<std::uint32_t>("stores.cold_messages_in_place");
@@ -78,9 +79,9 @@ struct StoreChoices {
 
   ChoicesBySize<StoreChoice, StoreChoice::kBytesMin> slots;     ///< by the bytes that the step stores
   ChoicesBySize<StoreChoice, StoreChoice::kBytesMin> in_place;  ///< by the bytes of the peer's vector, or its block
-  /// For a vector that functions of the caller access, by the bytes of the step: 0 gives them hot memory, and kernels
-  /// copy between it and the slots; 1 gives them the slots. If the lines of a slot are far away, a function would wait
-  /// for each of them; if they are near, the copy is wasted.
+  /// For a vector that functions of the caller access, by the bytes of the step. Way 0 gives them hot memory, and
+  /// kernels copy between that memory and the slots; way 1 gives them the slots. If the lines of a slot are far away, a
+  /// function would wait for each of them; if they are near, the copy is wasted.
   ChoicesBySize<TimedChoice, 64> functions;
 
   void force(StoreChoice::Way way) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of a call, whichever schedule chooses it: its sources have arrived and its targets are free; then its data
+// One step of a call, whichever schedule chooses it. When its sources have arrived and its targets are free, its data
 // is moved, its targets are signalled and its sources released. Nothing else waits, stores or signals for a flow.
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace torii {
 
-/// An Operation has the spans sources() and targets(), the count sources_seen() of the first sources that are known to
-/// have arrived, and for their elements has_arrived(source, number), is_free(target), signal(target) and
+/// An Operation has the spans sources() and targets(), and the count sources_seen() of the first sources that are known
+/// to have arrived. For their elements it has has_arrived(source, number), is_free(target), signal(target) and
 /// release(source).
 template <class Operation>
 inline bool is_ready(const Operation& operation) noexcept {

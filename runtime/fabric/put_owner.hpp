@@ -13,7 +13,7 @@ namespace torii {
 class PutCount {
  public:
   /// A transport has taken a put, or a part of it. Relaxed: the thread that makes the puts is the one that waits for
-  /// them, or hands the owner to that one; the end of a put is ordered behind this by the engine's lock.
+  /// them, or hands the owner to that one. The end of a put is ordered behind this by the engine's lock.
   void add() noexcept { uses_.fetch_add(1, std::memory_order_relaxed); }
   /// The transport reads the put's source no more. Release: what it has read happens before whatever the owner stores
   /// there once it has seen the count, with acquire, go down. All changes are read-modify-writes, so the owner's load

@@ -35,8 +35,8 @@ struct Capabilities {
   bool gathers = false;        ///< a payload anywhere in the own arena travels as quickly as one from a send slot
 };
 
-/// One put. The payload is already stored when `source` is nullptr (a kernel wrote it to a mapped target); otherwise
-/// the engine moves `bytes` from `source` to `target_offset` of the peer's arena. Then `signal` becomes visible at
+/// One put. If `source` is nullptr, the payload is already stored (a kernel wrote it to a mapped target). Otherwise the
+/// engine moves `bytes` from `source` to `target_offset` of the peer's arena. Then `signal` becomes visible at
 /// `signal_offset`, never before the payload. A put with payload signals a line: `signal_offset` is then a multiple of
 /// kLineBytes. Up to 56 bytes of payload may be in that line itself, at signal_offset + 8.
 /// A transport that does not map the peer reads `source` until the put's owner is drained. Until the signal is visible
@@ -120,9 +120,9 @@ class Transport {
   virtual bool alive(int peer) noexcept = 0;
   /// False once the peer's end is proved. That no engine reaches it proves nothing: a switch may have failed.
   virtual bool may_live(int peer) noexcept { return alive(peer); }
-  /// Gives up a set of engines, a bit each, on this rank. Nothing that a peer has put through them becomes visible here
-  /// from now on, and nothing that this rank has put through them once the peer has closed them too. Later puts that
-  /// name them go through the others, of which one has to be open.
+  /// Gives up a set of engines, a bit each, on this rank. From now on nothing that a peer has put through them becomes
+  /// visible here. Nothing that this rank has put through them becomes visible at a peer once that peer has closed them
+  /// too. Later puts that name them go through the others, of which one has to be open.
   virtual void close_engines(std::uint32_t engines) noexcept { (void)engines; }
   /// Open engines that do not reach a living peer. While there are any, progress() returns Status::transport.
   virtual std::uint32_t lost_engines() const noexcept { return 0; }

@@ -17,9 +17,9 @@ constexpr auto kYieldsSharedNetwork = tuned<std::uint32_t>("waiting.yields_share
 constexpr auto kSpinsAlone = tuned<std::uint32_t>("waiting.polls_alone");
 constexpr auto kYieldsAlone = tuned<std::uint32_t>("waiting.yields_alone");
 constexpr auto kSleepLeastUs = tuned<std::int64_t>("waiting.sleep_least");
-/// A rank that only puts over a network can wake, and always do, need not look every millisecond: it then sleeps an
-/// eighth of the time that nothing has moved, so that a wake-up that was missed after all delays a call by little. The
-/// more ranks there are the longer it may sleep: each asks seldom then, and all use the same CPUs to look.
+/// If only puts over a network can wake a rank, and always do, the rank need not look every millisecond. It then sleeps
+/// an eighth of the time that nothing has moved, so that a missed wake-up delays a call by little. The more ranks there
+/// are, the longer a rank may sleep: each looks seldom then, and all use the same CPUs to look.
 constexpr auto kSleepMostUs = tuned<std::int64_t>("waiting.sleep_most");
 constexpr auto kSleepMostUsPerRank = tuned<std::int64_t>("waiting.sleep_most_per_rank");
 constexpr auto kQuietPerSleep = tuned<std::int64_t>("waiting.quiet_per_sleep");

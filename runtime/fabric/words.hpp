@@ -2,8 +2,8 @@
 // The words that ranks write into each other's memory: signals, credits, buffer offers. One memory-order argument
 // covers all of them. A writer first stores the payload, then the word with release order; a reader loads the word with
 // acquire order and only then touches the payload. So the payload happens-before its use on every architecture, ARM
-// included. A credit goes the other way: a reader takes all of the payload, then stores the word with release order,
-// which no read before it can pass; the writer loads it with acquire order and only then stores the next payload.
+// included. A credit goes the other way. A reader takes all of the payload, then stores the word with release order,
+// which no read before it can pass. The writer loads the word with acquire order and only then stores the next payload.
 // Stores past the caches are in no such order: kernels::store_fence() stands between them and the word. Two ranks never
 // write one word, except those that docs/memory_order.md lists ("Words with several writers").
 #pragma once
@@ -40,8 +40,8 @@ inline void store_word(std::byte* at, std::uint64_t value) noexcept {
   std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at)).store(value, std::memory_order_release);
 }
 
-/// Asks for the line of a store that comes soon, so that lines of several messages are on their way from the reader's
-/// cache at a time; stores alone fetch them one after the other. A hint: it changes nothing but time.
+/// Asks for the line of a store that comes soon. So lines of several messages are on their way from the reader's cache
+/// at a time; stores alone fetch them one after the other. A hint: it changes nothing but time.
 inline void claim_line(const std::byte* at) noexcept {
 #if defined(__x86_64__)
   // __builtin_prefetch() means to read unless the build asks for a processor that has the other; all that lack it
@@ -52,9 +52,10 @@ inline void claim_line(const std::byte* at) noexcept {
 #endif
 }
 
-/// A signal holds the call's signature above the low half of the message number: a message of another call (operation,
-/// type, count or root) never looks like the awaited one. The signature is never 0, so fresh memory is no signal. The
-/// upper half of the number is added to the signature: what a slot or cell held 2^32 messages ago is no signal either.
+/// A signal holds the call's signature above the low half of the message number. So a message of another call
+/// (operation, type, count or root) never looks like the awaited one. The signature is never 0, so fresh memory is no
+/// signal. The upper half of the number is added to the signature: what a slot or cell held 2^32 messages ago is no
+/// signal either.
 constexpr std::uint64_t signal_word(std::uint32_t signature, std::uint64_t number) noexcept {
   return (static_cast<std::uint64_t>(signature) << 32) + number;
 }

@@ -44,7 +44,7 @@ struct Access {
   void* data = nullptr;
 };
 
-/// One call's vectors. Addresses are those of byte 0 of the whole vector as the layout counts it: for all_gather the
+/// One call's vectors. Addresses are those of byte 0 of the whole vector as the layout counts it. For all_gather the
 /// input's own block lies `rank` blocks behind `input`, so `input` itself may lie before the buffer.
 struct CallBuffers {
   std::uintptr_t input = 0;

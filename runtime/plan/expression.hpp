@@ -18,7 +18,8 @@ inline constexpr ExpressionId kNoExpression = -1;
 
 /// A leaf (one rank's operand, already of the vector's type) or a two-operand fold. A flow's left fold of n operands is
 /// the nest ((s0 s1) s2)... 16-bit floats are folded in float, so only the outermost fold of a flow is `rounded` to the
-/// vector's type, and not even that one if the value travels wide. Types that have no wide form ignore the flag.
+/// vector's type. If the value travels wide, not even that fold is rounded. Types that have no wide form ignore the
+/// flag.
 struct ExpressionNode {
   int leaf_rank = -1;  ///< >= 0: the operand of that rank; then left and right are kNoExpression
   ExpressionId left = kNoExpression;

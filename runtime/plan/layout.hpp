@@ -11,8 +11,8 @@
 namespace torii {
 
 /// `block`: block b is one contiguous range of `stride` bytes (the last ones may be short or empty).
-/// `block_cyclic`: granule g of the vector belongs to block g mod B (docs/design.md, "granule"): the tree that carries
-/// an element, hence its bits, depends on its position only, never on the length of the vector.
+/// `block_cyclic`: granule g of the vector belongs to block g mod B (docs/design.md, "granule"). So the tree that
+/// carries an element, hence its bits, depends on its position only, never on the length of the vector.
 enum class Dealing : std::uint8_t { block, block_cyclic };
 
 /// One contiguous range of the vector. Lengths and offsets in bytes of the vector's own type.

@@ -14,7 +14,7 @@ namespace torii {
 /// A largest subtree of E(0, L) (docs/design.md, "Determinism") whose leaves all belong to one rank. The rank folds it
 /// alone; the result is one of its operands in a plan.
 ///
-/// The subtrees of all ranks hang together as the ranks of a binomial tree do: the value of a subtree, combined with
+/// The subtrees of all ranks hang together as the ranks of a binomial tree do. The value of a subtree, combined with
 /// those of its children in order, is E over all of their leaves.
 struct LeafSubtree {
   int rank = 0;

@@ -77,9 +77,9 @@ struct Stream {
 /// StreamEnd::position is the operand's number.
 inline constexpr std::uint16_t kOwn = 0xffff;
 
-/// One end of a flow at a stream: which stream (an index into Plan::in for a source, Plan::out for a target; or kOwn),
-/// and the place of this flow's first message among the messages of one segment. Step w of the flow uses message
-/// position + w. An own operand has no messages: all steps of the flow read the operand of that number.
+/// One end of a flow at a stream. The stream is an index into Plan::in for a source, into Plan::out for a target, or
+/// kOwn. The position is the place of this flow's first message among the messages of one segment. Step w of the flow
+/// uses message position + w. An own operand has no messages: all steps of the flow read the operand of that number.
 struct StreamEnd {
   std::uint16_t stream = kOwn;
   std::uint16_t position = 0;
@@ -91,7 +91,7 @@ struct StreamEnd {
 enum class Fold : std::uint8_t { left, canonical };
 
 /// One rank's part in one pipelined movement. Step (segment, w) waits for its sources' messages and for its targets'
-/// credits, folds the sources in the order listed, and stores the value in the result (keep) and in every target.
+/// credits. It folds the sources in the order listed, and stores the value in the result (keep) and in every target.
 /// A flow without sources sends messages without payload. A flow with one source copies. In an alltoall a flow that
 /// only forwards a block, from a stream to a stream, names the rank for which the block is meant.
 struct Flow {

@@ -24,7 +24,7 @@ struct Plane {
 };
 
 /// Elements along a side of a tile: 8 KiB at most. The tile is read row by row into memory of its own and written from
-/// there: rows of a large matrix are often a power of two apart and would push each other out of the caches.
+/// there. Rows of a large matrix are often a power of two apart and would push each other out of the caches.
 constexpr std::size_t tile_side(std::size_t element_bytes) {
   return element_bytes <= 2 ? 64 : element_bytes <= 8 ? 32 : 16;
 }

@@ -16,7 +16,7 @@ namespace torii {
 /// fastest, and rank r has the balanced split of dimension 0. Dimension d of the result is dimension axes[d] of the
 /// input, and the result is distributed by its own dimension 0. A matrix has axes {1, 0}.
 ///
-/// The block that rank i has for rank j travels in the order of the result, so the sender transposes, tile by tile, and
+/// The block that rank i has for rank j travels in the order of the result. So the sender transposes, tile by tile, and
 /// the receiver puts whole rows in their places.
 class Transposition {
  public:

@@ -22,8 +22,8 @@ struct Arrival {
   Send* own = nullptr;         ///< this rank sends to itself, and keeps the bytes
 };
 
-/// Sends of one rank are taken in the order in which they were made, receives in the order in which they were posted:
-/// the first one that accepts an envelope takes it.
+/// Sends of one rank are taken in the order in which they were made. Receives are tried in the order in which they were
+/// posted: the first one that accepts an envelope takes it.
 class Matching {
  public:
   /// Takes the first posted receive that accepts the envelope out; nullptr if there is none.

@@ -118,8 +118,8 @@ struct ExchangeTimes {
 ExchangeTimes simulate_exchange(const Topology& topology, const ExchangeTraffic& traffic, const ExchangeRun& run);
 
 /// A lower bound for an alltoall of one message per pair: the messages across the middle of the worst dimension divided
-/// by the links there, which are twice as many if the dimension wraps (section 2.3 of the paper, for any extents). 0 if
-/// there are no links.
+/// by the links there. The links are twice as many if the dimension wraps (section 2.3 of the paper, for any extents).
+/// 0 if there are no links.
 double alltoall_bound(const Topology& topology);
 
 }  // namespace torii

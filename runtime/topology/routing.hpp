@@ -25,7 +25,7 @@ int link_count(const Topology& topology) noexcept;
 /// Appends the links of the path from rank `from` to rank `to` in dimension order (x, y, z), in the shorter direction
 /// if the dimension wraps. Half-way round, `ties` chooses the direction if it is set and the topology lets the sender
 /// choose (Topology::selects_ties()). Otherwise the sign of the coordinates' difference is the direction, and an odd
-/// `turn` reverses it: the streams of a pair of ranks can alternate between both cables of a dimension of extent 2.
+/// `turn` reverses it. So the streams of a pair of ranks can alternate between both cables of a dimension of extent 2.
 /// Appends nothing between ranks of one node. On a tree there is only one path.
 void append_route(const Topology& topology, int from, int to, int turn, std::vector<LinkId>& links,
                   const Ties& ties = {});
