@@ -41,9 +41,9 @@ std::int64_t probe_every_ns(std::int64_t peers) noexcept {
 
 enum class Answer { none, listens, refuses };
 
-/// Asks the host whether a listener has this socket address. A connection that succeeds is reset, not closed:
-/// after a silent close, tcp (libfabric 1.17) waits for the first message for ever, and the descriptor on which its
-/// rank sleeps stays readable.
+/// Asks the host whether a listener has this socket address. A connection that succeeds is reset, not closed. After a
+/// silent close, tcp (libfabric 1.17) waits for the first message for ever, and the descriptor on which its rank sleeps
+/// stays readable.
 Answer ask_host(const std::byte* address) noexcept {
   constexpr int kAnswerMostMs = 20;
   sockaddr_storage to{};

@@ -62,7 +62,7 @@ Engine::Engine(const Api& api, const fi_info& info, int number, const Shared& sh
   }
 }
 
-/// ofi_rxm (libfabric 1.17) ends the process if an endpoint is closed while a write with a notice has arrived in part:
+/// ofi_rxm (libfabric 1.17) ends the process if an endpoint is closed while a write with a notice has arrived in part.
 /// tcp reports an error of that write, which has no context, and ofi_rxm reads behind the context. A write whose stream
 /// ends is dropped without a report. So the streams are ended first, and the provider is called until it has released
 /// everything.
@@ -133,7 +133,7 @@ Engine::~Engine() {
 void Engine::open(const Api& api, const Options& options) {
   const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
   local_keys_ = (mode & FI_MR_LOCAL) != 0;
-  // An injected write that is still queued when its connection breaks ends the process: ofi_rxm (libfabric 1.17) reads
+  // An injected write that is still queued when its connection breaks ends the process. ofi_rxm (libfabric 1.17) reads
   // behind the context of the failed write, and injected ones have none.
   is_over_rxm_ = std::string_view(info_->fabric_attr->prov_name).find("ofi_rxm") != std::string_view::npos;
   has_listener_ = listens_on_tcp(info_->fabric_attr->prov_name, info_->addr_format);

@@ -7,8 +7,8 @@
 namespace torii::libfabric {
 
 /// Each peer may always hold its floor, whatever the others hold. Beyond its floor a peer may hold as much of the
-/// shared part as it leaves free: one silent peer keeps half of that part, two keep three quarters, and the other peers
-/// keep their floors. The caller stores how much each peer holds, initially 0.
+/// shared part as it leaves free. So one silent peer keeps half of that part, two keep three quarters, and the other
+/// peers keep their floors. The caller stores how much each peer holds, initially 0.
 class Stock {
  public:
   Stock() noexcept = default;

@@ -3,9 +3,9 @@
 // parent's heap. The handlers of fork put private pages in their place.
 //
 // The first and last page of a buffer can hold other data of the heap, which a child changes when it frees or
-// allocates: these are copies from before the fork, as of all other memory. Pages between them belong to the buffer
-// alone and are mapped privately from the arena's file, so a fork copies nothing long: the child sees what the parent
-// stores there later, until it stores there itself.
+// allocates. These pages are copies from before the fork, like all other memory. Pages between them belong to the
+// buffer alone and are mapped privately from the arena's file, so a fork copies nothing long. The child sees what the
+// parent stores there later, until the child stores there itself.
 //
 // The file must not lose these pages while a child may read them. So each fork opens the arena's file once more, locks
 // the pages for reading, and maps them in the child by that opening. The parent closes its descriptor, and so does the
@@ -35,7 +35,7 @@ struct ForkedPiece {
   int closes;  ///< after this piece: a descriptor, or -1
 };
 
-/// The data that a fork under way needs on its other side, in a mapping of its own: in a child the heap may miss pages
+/// The data that a fork under way needs on its other side, in a mapping of its own. In a child the heap may miss pages
 /// until it has been put in order. First the pieces, then for each of them its first and its last page.
 struct ForkUnderWay {
   std::byte* memory;  ///< nullptr: no adopted pages, or no memory for this

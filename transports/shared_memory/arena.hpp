@@ -38,8 +38,8 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-/// When an allocation takes its memory: at once, so that running out is an error here, or page by page on first touch,
-/// where the kernel ends a process that runs out.
+/// When an allocation takes its memory. Either at once, so that running out is an error here, or page by page on first
+/// touch, where the kernel ends a process that runs out.
 enum class Backing { reserved, on_touch };
 
 /// A sparse memfd that cannot shrink under its mappings. Thread-safe.
@@ -50,10 +50,10 @@ class Arena {
   static std::size_t possible_bytes(std::size_t wanted_bytes, int arenas);
 
   /// `bytes` is a multiple of the page size. If the calling thread may run on one NUMA node only, pages come from that
-  /// node: peers touch slots first when they store into them, but this rank reads them. Throws Error{no_resource}.
+  /// node. Peers touch slots first when they store into them, but this rank reads them. Throws Error{no_resource}.
   explicit Arena(std::size_t bytes);
 
-  /// The default size of the part of an arena that a fabric pins, for this many ranks on the machine: the fabric takes
+  /// The default size of the part of an arena that a fabric pins, for this many ranks on the machine. The fabric takes
   /// all of it from the machine at once.
   static std::size_t pinnable_bytes(int ranks);
   /// A fabric has pinned the first `bytes`, a multiple of 64 KiB. From now on only these are handed out, and their

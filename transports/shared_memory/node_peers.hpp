@@ -14,9 +14,9 @@
 
 namespace torii::shared_memory {
 
-/// This rank's arena, of a size that every rank of the job can map for all ranks of its node; nullptr for a rank that
-/// has one from before, whose size is then that of all. Collective over the job. Throws Error on all ranks, naming one:
-/// no_resource if it cannot map them, mismatch if ranks have arenas of different sizes from before.
+/// This rank's arena, of a size that every rank of the job can map for all ranks of its node. nullptr for a rank that
+/// has an arena from before, whose size is then that of all. Collective over the job. Throws Error on all ranks, naming
+/// one: no_resource if it cannot map them, mismatch if ranks have arenas of different sizes from before.
 std::unique_ptr<Arena> make_arena(Bootstrap& bootstrap, const Nodes& nodes, std::size_t wanted_bytes,
                                   const Arena* earlier = nullptr);
 

@@ -55,8 +55,8 @@ class Nodes {
   /// Throws Error{unsupported} naming two ranks and their hosts if there are several nodes.
   void check_single() const;
 
-  /// Whether this machine has more ranks than CPUs in the union of the sets that they may run on, or one of its control
-  /// groups has more ranks than its quota grants CPUs.
+  /// Whether this machine has more ranks than CPUs in the union of the sets that they may run on. Also true if one of
+  /// its control groups has more ranks than its quota grants CPUs.
   bool oversubscribed() const noexcept { return oversubscribed_; }
   /// All ranks reach each other over the loopback interface.
   bool loopback_reaches_all() const noexcept { return loopback_reaches_all_; }

@@ -41,7 +41,7 @@ AddressRange stack_of_thread() {
 }
 
 /// A thread that writes to pages which it holds waits for itself. Stacks of threads may be memory from malloc, and so
-/// may those of coroutines, of which only the current frame is known; no mapping of the process tells that they are
+/// may those of coroutines, of which only the current frame is known. No mapping of the process tells that they are
 /// stacks.
 void check_own_stack(AddressRange pages) {
   constexpr std::uintptr_t kBelow = 16384;  // what take_place() and all that it calls use at the most

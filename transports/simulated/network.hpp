@@ -23,8 +23,8 @@
 
 namespace torii::simulated {
 
-/// So many ranks in a row, or fewer, belong to one part: neighbours mostly to the same one, and of each wave that moves
-/// through the network each part has a share.
+/// So many ranks in a row, or fewer, belong to one part. Neighbours mostly belong to the same part, and each part has a
+/// share of each wave that moves through the network.
 inline constexpr int kStripe = 1024;
 
 inline constexpr double kPicosecondsPerMicrosecond = 1e6;
@@ -34,8 +34,8 @@ inline constexpr Time kPicosecondsPerNanosecond = 1000;
 /// The costs of the network. A put of n bytes holds its engine and, one after the other, the links of its way for n /
 /// bandwidth each. It holds the engine for `overhead` longer; the signal is visible `alpha` after the last byte.
 struct NetworkModel {
-  /// A torus or mesh with one rank on each node; a tree, whose links have their own bandwidths and latencies, which add
-  /// up along a way; or a node: a switch with one link to and one from each rank.
+  /// A torus or mesh with one rank on each node, a tree, or a node. The links of a tree have their own bandwidths and
+  /// latencies, which add up along a way. A node is a switch with one link to and one from each rank.
   Topology topology = Topology::node(1);
   /// How messages share a link that they want at the same time. None: as packets, one after the other.
   std::optional<Sharing> sharing = {};
@@ -84,7 +84,7 @@ class WordListener {
 /// those that name it. A put that waits for one link keeps no engine from another link. Messages are packets that each
 /// link sends in the order in which their heads reach it. A node forwards a message while it still arrives (virtual
 /// cut-through, with room for all that wait). With `sharing` an engine takes the lowest message number, and a message
-/// moves over all links of its way at the rate that network_model.hpp gives; rates change whenever a message starts or
+/// moves over all links of its way at the rate that network_model.hpp gives. Rates change whenever a message starts or
 /// ends. Words (credits) take `alpha`, on a tree also the latencies of their way, and neither engine nor link: they are
 /// 8 bytes beside segments of kilobytes.
 ///

@@ -6,8 +6,8 @@
 
 namespace torii::ucx {
 
-/// With a payload: before the first message that does not fit into the shortest form of a packet, UCX asks the peer for
-/// its end of the connection, and the answer needs the peer's progress().
+/// The greeting has a payload. Before the first message that does not fit into the shortest form of a packet, UCX asks
+/// the peer for its end of the connection. The answer needs the peer's progress().
 void Engine::greet(int peer) noexcept {
   static constexpr std::array<std::byte, kMessageMost> kPayload{};
   const std::lock_guard lock(mutex_);

@@ -131,7 +131,7 @@ void Engine::open(const Selection& selection) {
   int descriptor = -1;
   if (manner_.wakes) check(ucp_worker_get_efd(worker, &descriptor), "asking for a descriptor to sleep on");
   wait_descriptor_ = descriptor;
-  // UCX 1.13 makes room for an even number of handlers, up to the one that is set, and leaves the others uninitialised:
+  // UCX 1.13 makes room for an even number of handlers, up to the one that is set. It leaves the others uninitialised:
   // a message for one of those would call a random address. So the last number is set first, and all get a handler.
   for (unsigned id = kHandlers; id-- > 0;) listen(id, &Engine::on_nothing);
   listen(kPut, &Engine::on_put);
