@@ -48,8 +48,8 @@ class AgreementMessages {
   /// The notices that a member has put by put_refusal().
   std::span<const RefusalNotice> refusals(int member) const noexcept { return box_.inbox(member).refusals; }
 
-  /// This rank makes no more calls, and `completed` is the last one that it has ended: kLeft, or kDeparted as the last
-  /// words to all members. Then nothing may be put through this object afterwards.
+  /// This rank makes no more calls, and `completed` is the last call that it has ended. Sends kLeft, or kDeparted as
+  /// the last words to all members. Then nothing may be put through this object afterwards.
   void leave(std::uint64_t completed, std::uint64_t word) noexcept;
   /// True when view() shows what the member of another node said in leave(): only then it tells of call 0.
   bool has_told_last_call(int member) noexcept {

@@ -17,8 +17,8 @@
 
 namespace torii {
 
-/// What is put once, with payload. Each engine that carries these has a copy of its own: two puts of one line could
-/// meet half-way, and one engine may be lost.
+/// Blocks that are put once, with payload. Each engine that carries them has a copy of its own: two puts of one line
+/// could meet half-way, and one engine may be lost.
 struct alignas(kLineBytes) ControlBlocks {
   static constexpr std::uint64_t kIsThere = 1;  ///< the signal of a block that has come
   /// How often the survivors can be asked for: each round has blocks of its own, so none is taken for a later one's.
@@ -69,11 +69,11 @@ struct alignas(kLineBytes) PeerInbox {
     std::uint64_t beat;
     std::uint64_t check;
   } status;
-  /// Twice the number of times that staging was emptied, or the last word; one per engine. Where an engine's puts keep
-  /// their order, whoever has seen all of them knows that nothing of the sender is under way any more.
+  /// Twice the number of times that staging was emptied, or the last word; one per engine. If the puts of each engine
+  /// keep their order, a member that has seen all these words knows that nothing of the sender is under way any more.
   std::uint64_t epochs[kEnginesMax];
-  /// Set with the proposal, one by each engine: what has not come shows which engine is lost. By round, as all about
-  /// survivors.
+  /// Set with the proposal, one by each engine: a word that has not come shows which engine is lost. By round, as all
+  /// about survivors.
   std::uint64_t probes[ControlBlocks::kRounds][kEnginesMax];
   // Words that all engines put alike.
   /// As FailureKnown: the sender knows of a failure and will propose nothing from now on. Above it the splits known as
@@ -87,8 +87,8 @@ struct alignas(kLineBytes) PeerInbox {
   std::uint64_t closed[ControlBlocks::kRounds];    ///< the sender has closed the engines of the decision
   std::uint64_t complete[ControlBlocks::kRounds];  ///< all members have made their object, as the sender knows
   ControlBlocks blocks[kCopies];
-  /// The runs of calls that the sender has refused: the notices of a run by turns in two places, since an older one may
-  /// come after the next. The signals may be overwritten at any time; they mean nothing.
+  /// The runs of calls that the sender has refused. The notices of a run are by turns in two places, since an older
+  /// notice may come after the next. The signals may be overwritten at any time; they mean nothing.
   static constexpr std::size_t kNoticePlaces = 2 * kNotices;
   struct alignas(kLineBytes) {
     std::uint64_t signal;

@@ -249,9 +249,10 @@ bool NetworkAgreement::await_closed(const Round& view, const ControlBlocks::Deci
   return survivors_.ending() == nullptr;
 }
 
-/// A dead member may have told others why it leaves, which pass it on; if not, the first call of the new team says that
-/// it is dead. One that is not reached may have made another team: who is no majority without it waits for the proof of
-/// its end. A member that is late for this rank may have come for the others, which then say so before they return.
+/// A dead member may have told others why it leaves, and these pass the reason on. If not, the first call of the new
+/// team says that the member is dead. A member that is not reached may have made another team, so a team that is no
+/// majority without it waits for the proof of its end. A member that is late for this rank may have come for the
+/// others, which then say so before they return.
 bool NetworkAgreement::settle_survivors(const Trouble& trouble, const std::vector<Survivor>& chosen) {
   if (trouble.is_there()) {
     leave(refusal_of(members_.rank(), trouble.status, trouble.text));

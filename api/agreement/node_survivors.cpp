@@ -43,8 +43,8 @@ bool NodeSurvivors::enter() noexcept {
   }
 }
 
-/// What the round is for this member, now that it is not open any more. One that has gone has failed: the newest one
-/// tells how it goes on.
+/// The outcome of the round for this member, now that the round is not open any more. A round that has gone has failed:
+/// the newest round tells how the member goes on.
 NodeSurvivors::Outcome NodeSurvivors::take() const noexcept {
   for (;;) {
     const NodeRounds::State closed = rounds_.state_of(round_);
@@ -76,7 +76,8 @@ NodeSurvivors::Outcome NodeSurvivors::come(const SurvivorProposal& own) noexcept
     if (found.verdict == Judgement::Verdict::chooses) rounds_.choose(state, found.members);
     if (found.verdict == Judgement::Verdict::fails) rounds_.fail(state, found.failure);
     if (found.verdict == Judgement::Verdict::waits) {
-      // Who is left out must not end the others' round before they do: its deadline begins anew when theirs has.
+      // A member that is left out must not end the others' round before they do: its deadline begins anew when theirs
+      // has.
       if (found.yields_to != yields_to) host_.begin_wait();
       yields_to = found.yields_to;
       if (!host_.is_over(yields_to >= 0)) continue;

@@ -15,7 +15,7 @@ namespace torii {
 /// Throws nothing: a member that went without a word would leave the others waiting.
 class NodeSurvivors {
  public:
-  /// What the member knows of the others, and its waits.
+  /// The member's knowledge of the others, and its waits.
   class Host {
    public:
     Host() = default;
@@ -53,7 +53,7 @@ class NodeSurvivors {
   Outcome choose(const SurvivorProposal& own) noexcept;
   /// That of a member that was chosen. It may be wrong where the round has failed since: settle() tells.
   SurvivorProposal proposal_of(int member) const noexcept { return rounds_.proposal_of(member, round_); }
-  /// Of a member that was chosen: it has made its object, or why it could not (nullptr: it has).
+  /// A member that was chosen says that it has made its object (nullptr), or why it could not.
   Outcome settle(const MemberSet& members, const RoundFailure* refusal) noexcept;
 
  private:

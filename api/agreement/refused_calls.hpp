@@ -2,7 +2,7 @@
 // The calls that a rank refused: how its peers learn of them.
 //
 // A refused call (a bad argument, no memory) counts as that rank's call. If all members refuse the same call, the team
-// goes on; if one member made it, the team fails with `mismatch` and the refusing rank's reason. CallHistory keeps
+// goes on. If one member made it, the team fails with `mismatch` and the refusing rank's reason. CallHistory keeps
 // messages of other calls out meanwhile, so the ranks wait, and a wait compares what everybody has refused. A rank that
 // ignores statuses refuses call after call: one notice covers a run of them, so that the first reasons are not lost.
 #pragma once

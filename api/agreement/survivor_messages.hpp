@@ -21,8 +21,8 @@ class SurvivorMessages {
  public:
   explicit SurvivorMessages(ControlWriter& box) noexcept : box_(box) {}
 
-  /// Goes to the first round that no member has left; each begins once. False: there are no more rounds. What members
-  /// in `without` decide, and why they leave, does not count, here and below.
+  /// Goes to the first round that no member has left; each begins once. False: there are no more rounds. Decisions of
+  /// members in `without`, and their reasons to leave, do not count, here and below.
   bool begin(const MemberSet& without) noexcept;
   /// From now on these members do not count either.
   void leave_out(const MemberSet& members) noexcept { without_.add(members); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the members of a poisoned team tell each other about the team of survivors, and its place in shared memory.
+// The messages of the members of a poisoned team about the team of survivors, and their place in shared memory.
 #pragma once
 
 #include <atomic>

@@ -116,8 +116,8 @@ class TeamAgreement {
   virtual std::vector<PutOwner> take_puts() = 0;
 
   // Splits.
-  /// Whether the parts of a split are made, the same on all members: `agreed` where the split's messages told this rank
-  /// so, false where the team failed before. Nothing where this rank cannot know: others may have their part.
+  /// Whether the parts of a split are made, the same on all members. `agreed`: the split's messages told this rank so.
+  /// False if the team failed before. Nothing if this rank cannot know: others may have their part.
   virtual std::optional<bool> decide_split(bool agreed) noexcept = 0;
   // Survivors. All that come to a round get the team, or none of them, for one reason.
   /// Waits, for as long as a wait may last, until this rank knows of the team's failure.
@@ -125,8 +125,8 @@ class TeamAgreement {
   /// Comes to a round with this rank's proposal, in which the staging must be free for the new team, and appends the
   /// members of the team. A rank that comes late to a round that has failed goes on in the next one. Throws Error.
   virtual void choose_survivors(const SurvivorProposal& own, std::vector<Survivor>& chosen) = 0;
-  /// Of a member that was chosen: it has made its object, or why it could not. Waits until all have made theirs. False
-  /// if the others have not waited for this rank: it has to choose again. Throws Error.
+  /// A member that was chosen says that it has made its object, or why it could not. Waits until all have made theirs.
+  /// False if the others have not waited for this rank: it has to choose again. Throws Error.
   virtual bool settle_survivors(const Trouble& trouble, const std::vector<Survivor>& chosen) = 0;
 
  protected:

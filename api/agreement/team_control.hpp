@@ -75,7 +75,7 @@ constexpr std::size_t record_index(std::uint64_t sequence) noexcept {
                                  : sequence % kSharedRecords;
 }
 
-/// What a member has said in TeamControl::departed; 0: nothing.
+/// The values of TeamControl::departed, which a member sets when it leaves; 0: it has not left.
 inline constexpr std::uint8_t kHasLeft = 1;  ///< it makes no more calls
 inline constexpr std::uint8_t kIsGone = 2;   ///< its last word: it writes no more either
 

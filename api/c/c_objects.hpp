@@ -21,7 +21,7 @@ struct torii_context {
   std::atomic<int> teams = 0;  ///< made and destroyed by any thread, where the members are named
 };
 
-/// What the leaves of a team keep of it.
+/// The part of a team that its leaves keep.
 struct torii_team_life {
   std::atomic<torii_team*> team;  ///< nullptr when it has been destroyed
 };
@@ -33,8 +33,8 @@ struct torii_team {
   }
   torii_context* context;
   std::unique_ptr<torii::Team> team = {};
-  /// The caller's handle and its requests: whoever goes last takes the team along. Any thread, where the team has many
-  /// callers.
+  /// The number of users: the caller's handle and its requests. The last one to go destroys the team. Any thread, if
+  /// the team has many callers.
   std::atomic<int> users = 1;
   std::atomic<bool> is_destroyed = false;  ///< its last requests are still to be freed
   std::atomic<int> open_groups = 0;        ///< of all threads

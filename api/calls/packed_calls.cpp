@@ -13,8 +13,8 @@
 namespace torii {
 namespace {
 
-/// A user's function and a factor belong to one rank, so whether neighbours have the same ones does not decide anything
-/// here; such calls run alone.
+/// A user's function and a factor belong to one rank, so equality of neighbours' functions decides nothing here. Such
+/// calls run alone.
 bool may_be_packed(const GroupCall& call, int ranks, std::size_t most_bytes) noexcept {
   const CallArguments& arguments = call.arguments;
   switch (arguments.collective) {

@@ -95,7 +95,7 @@ bool PlanMaker::sums_travel_as_float(const CallArguments& arguments) const noexc
          (rules_.wide_wire || determinism_of(arguments) == Determinism::canonical);
 }
 
-/// An average is rounded when it has been divided, and so are sums of which ranks have folded a part: these calls run
+/// An average is rounded when it has been divided, and so are sums of which ranks have folded a part. These calls run
 /// as calls of float.
 bool PlanMaker::runs_as_float(const CallArguments& arguments) const noexcept {
   const bool is_folded = arguments.leaves != nullptr && !arguments.leaves->is_one_each();

@@ -13,15 +13,15 @@ struct Polling {
   Waiting waiting;
   std::uint64_t moves = 0;  ///< InFlight::moves() when it was last looked at
 
-  /// Whoever moved something since then: nothing stands still.
+  /// If any thread has moved something since then, the wait is not quiet.
   void note_moves(std::uint64_t now) noexcept {
     if (moves == now) return;
     moves = now;
     waiting.moved();
   }
 
-  /// Whether the slow checks are to be made for the request that is asked for: when it is time for them, and ten times
-  /// a second for each. Where callers ask for several by turns, it may always be time at the same one.
+  /// Whether the slow checks are to be made for this request: when it is time for them, and ten times a second for each
+  /// request. If callers ask for several requests by turns, it may always be time at the same one.
   bool is_turn_of(std::int64_t& turn_checked, bool is_time) const noexcept {
     constexpr auto kTurnNs = tuned<std::int64_t>("waiting.turn");
     const std::int64_t turn = waiting.quiet_ns() / kTurnNs;

@@ -21,7 +21,8 @@ struct TeamOptions {
   /// The topology follows from the caches to which members are bound, in parts of the team too; set by the team.
   bool follows_caches = false;
   int channels = 0;
-  // Of survivors: members of the old team that are left out, and whether those that stay may be the fewer.
+  // For a team of survivors: the members of the old team that are left out, and whether those that stay may be the
+  // fewer.
   const int* without = nullptr;
   int without_count = 0;
   bool allows_minority = false;

@@ -70,8 +70,8 @@ void StagingPool::free_retired() {
   });
 }
 
-/// Programs make and free teams in loops. Most of the cost of such a team would be to free its pages and to fault them
-/// in again on every rank that maps them. Clearing the few bytes that a short-lived team has written is quick.
+/// Programs make and free teams in loops. Freeing the pages of such a team, and faulting them in again on every rank
+/// that maps them, would be most of its cost. Clearing the few bytes that a short-lived team has written is quick.
 void StagingPool::keep_or_free(const RetiredMemory& memory) {
   const std::optional<std::size_t> touched_bytes = memory.touched_bytes();
   if (!touched_bytes || *touched_bytes > kTouchedMost || spares_.size() >= kSparesMax) {

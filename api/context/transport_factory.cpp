@@ -42,7 +42,7 @@ bool is_fabric(const std::string& name) {
 }
 
 /// The addresses on which the fabric may listen: those of rail_interfaces(), with the address over which the ranks
-/// joined. If that address is unknown and no interface is set: the loopback if it reaches all ranks, otherwise none,
+/// joined. If that address is unknown and no interface is set, the loopback if it reaches all ranks. Otherwise none,
 /// which leaves the choice to the provider.
 std::vector<std::string> source_addresses(const Bootstrap& bootstrap, const Settings& settings, const Nodes& nodes) {
   std::string offered = bootstrap.address();

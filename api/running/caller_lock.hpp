@@ -9,7 +9,7 @@
 
 namespace torii {
 
-/// Who holds it may change the team's operations.
+/// The holder of this lock may change the team's operations.
 class CallerLock {
  public:
   void lock() noexcept {
@@ -20,7 +20,7 @@ class CallerLock {
     }
     waiting_.fetch_sub(1, std::memory_order_relaxed);
   }
-  /// For those who come back: whoever waits already goes first.
+  /// For threads that come back: threads that wait already go first.
   void lock_behind_waiters() noexcept {
     while (has_waiters()) platform().yield();
     lock();
@@ -53,8 +53,8 @@ class Locked {
   CallerLock* lock_;
 };
 
-/// Gives the lock up while it lives, for somebody who holds it. It then lets those go first who wait already: without
-/// that, a thread that only unlocks and locks again would mostly find the lock free before they do.
+/// Gives the lock up while it lives, for somebody who holds it. It then lets the threads go first that wait already.
+/// Otherwise a thread that only unlocks and locks again would mostly find the lock free before they do.
 class Unlocked {
  public:
   Unlocked(CallerLock& lock, bool needed) noexcept : lock_(needed ? &lock : nullptr) {

@@ -9,7 +9,7 @@
 
 namespace torii {
 
-/// Runs `body`. What it throws is the status, with last_error(): anything but Error is a lack of memory.
+/// Runs `body`. An exception becomes the status, with last_error(): anything but Error is a lack of memory.
 template <class Body>
 Status caught(Body&& body) noexcept {
   try {

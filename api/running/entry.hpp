@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A caller's way into a team, and when it is refused: in a forked child, and beside another call on a team that has one
+// A caller's way into a team. The way is refused in a forked child, and beside another call on a team that has one
 // caller at a time.
 #pragma once
 

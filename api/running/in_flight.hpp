@@ -34,7 +34,7 @@ class InFlight {
   bool is_idle() const noexcept { return count_ == 0 && pairs_.open() == 0; }
   /// Whether this rank has sent or received.
   bool has_pairs() const noexcept { return pairs_.are_used(); }
-  /// Something has moved or ended. Waits for other operations of the team then do not stand still.
+  /// Something has moved or ended. Waits for other operations of the team then count as moving.
   void note_move() noexcept { moves_.store(moves() + 1, std::memory_order_relaxed); }
   /// An operation has started. It counts before it is on a channel, so that calls which end while its plan is installed
   /// do not count it as ended.
@@ -72,7 +72,7 @@ class InFlight {
   bool withdraw(Request& request) noexcept;
   /// Sends and receives end with status `aborted`, on this rank alone. None may be started afterwards.
   void drop_pairs() noexcept;
-  /// Counts what moved, whoever moved it: what a wait compares to see that it does not stand still. From any thread.
+  /// The number of moves, by any thread. A wait compares it to see whether operations still move. From any thread.
   std::uint64_t moves() const noexcept { return moves_.load(std::memory_order_relaxed); }
 
   /// The team fails, and so does every operation in flight. Returns what adopt_failure() does.

@@ -71,7 +71,7 @@ class Operations final : public AttachedTeam {
   bool progress_in_background() noexcept override { return waits_.progress_in_background(); }
   bool lose(int context_rank, const std::shared_ptr<const void>& writer) noexcept override;
   void push_out() noexcept override { agreement_.push_out(); }
-  /// What lose() has given, after close().
+  /// The writers that lose() has given, after close().
   std::vector<std::shared_ptr<const void>> take_writers() noexcept { return std::move(writers_); }
   Channels& channels() noexcept { return channels_; }
   TeamPairs& pairs() noexcept { return pairs_; }

@@ -89,7 +89,7 @@ HasEnded Waits::wait(Request& request, std::int64_t most_ns) noexcept {
 bool Waits::ends_within(Request& request, std::int64_t most_ns) noexcept {
   poll_quickly(request);
   if (ends_with(request)) return true;
-  // A caller may wait for a moment each time. What these waits find together is what one long wait would find.
+  // A caller may wait for a moment each time. Together these waits find the same failures as one long wait.
   Polling& polling = polling_of(request);
   polling.note_moves(in_flight_.moves());
   (void)polling.waiting.poll_after(0);

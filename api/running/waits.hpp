@@ -48,7 +48,7 @@ class Waits final : public StartWaits {
   /// Sets last_error(), as Entry::refuse() does, where enter() would refuse now.
   Status check_caller() const noexcept;
   TeamUse& use() noexcept { return use_; }
-  /// Of the context, for CancellationHeld: a call of this team may move those of others.
+  /// Whether the context has several nodes, for CancellationHeld: a call of this team may move those of other teams.
   bool several_nodes() const noexcept { return several_nodes_; }
 
   /// Waits for the end. Returns ok, or why the caller may not wait now.

@@ -20,7 +20,7 @@ namespace torii {
 ///
 /// A dead member of this node stores nothing any more. Bytes from a dead member of another node may still be in a
 /// socket, a switch or a device. No fabric tells when the last of them has come. The last words of the dead may be
-/// among those bytes; after a while they are not awaited any more, and the memory is never used again.
+/// among those bytes. After a while these words are not awaited any more, and the memory is never used again.
 class GoneTeam final : public RetiredMemory {
  public:
   /// `members` are ranks of the context. The transport must outlive this.

@@ -61,8 +61,8 @@ class Team final {
   Status wait(Request& request) noexcept { return operations_.waits().wait(request); }
   /// Waits for `most_ns` at the longest. If the request has not ended by then, last_error() says what it waits for.
   HasEnded wait(Request& request, std::int64_t most_ns) noexcept { return operations_.waits().wait(request, most_ns); }
-  /// wait() for a request of which this call keeps the memory: one that has started must not be left behind because
-  /// another caller, against the rules, is inside.
+  /// wait() for a request of which this call keeps the memory. A request that has started must not be left behind
+  /// because another caller, against the rules, is inside.
   void wait_to_end(Request& request) noexcept;
   /// submit() and wait().
   Status run(Request& request) noexcept { return operations_.run(request); }
@@ -78,11 +78,11 @@ class Team final {
   HasEnded test(Request& request) noexcept { return operations_.waits().test(request); }
   /// Takes a receive back, unless it has met its send.
   Status cancel(Request& request, bool& is_cancelled) noexcept { return operations_.cancel(request, is_cancelled); }
-  /// invalid_argument, with last_error(), where every call would be refused now: in a forked child, and while another
-  /// thread is inside a team with one caller at a time.
+  /// invalid_argument, with last_error(), if every call would be refused now. That is so in a forked child, and while
+  /// another thread is inside a team with one caller at a time.
   Status check_caller() noexcept { return operations_.waits().check_caller(); }
-  /// For several calls that are one to the caller, and for code that counts what it refuses: refuses as check_caller()
-  /// does, and keeps others out between its calls.
+  /// For several calls that are one to the caller, and for code that counts the calls that it refuses. Refuses as
+  /// check_caller() does, and keeps others out between its calls.
   [[nodiscard]] Hold hold() noexcept { return operations_.waits().hold(); }
 
   /// For a request that has been started: calls `done` once when it ends, or now if it has.

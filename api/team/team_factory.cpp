@@ -166,9 +166,9 @@ std::unique_ptr<Team> TeamFactory::make_part(Team& parent, int color, int key, c
   });
 }
 
-/// The topology of a part is that of its options. Without one, it is the rows, planes or boxes of this team's torus
-/// that its members form in their order, or the links between them on this team's tree. Otherwise it is a plain node.
-/// If this team's topology follows from caches, so does the part's.
+/// The topology of a part is that of its options. Without one, it is the row, plane or box of this team's torus that
+/// the members form in their order, or their links on this team's tree. Otherwise it is a plain node. If this team's
+/// topology follows from caches, so does the part's.
 TeamOptions TeamFactory::part_options(const Team& parent, const TeamOptions& options,
                                       const std::vector<Member>& members) {
   TeamOptions part = options;

@@ -31,7 +31,7 @@ MemberSet read_without(const Team& parent, const TeamOptions& options) {
   return without;
 }
 
-/// What must be equal on all survivors.
+/// The options that must be equal on all survivors, as a text.
 std::string text_to_compare(Context& context, const TeamOptions& options, const MemberSet& without) {
   std::string text = digest_text(context, options) + "without=";
   for (const std::uint64_t word : without.words) text += std::to_string(word) + ",";
