@@ -9,7 +9,7 @@
 //   |   |   |
 //   . - . - .
 //
-// Each part has a block per node. In its first phase it is reduce-scattered round the rings of one dimension: of all
+// Each part has a block per node. In its first phase it is reduce-scattered round the rings of one dimension. Of all
 // blocks each node keeps those that end at nodes of its own coordinate. These go round the next dimension, and so on;
 // the all-gather goes back through the dimensions. Part i begins with dimension i, hence all links are busy always.
 // If several ranks share a node, the i-th rank of every node does all this for the i-th slice of the vector. It works
@@ -20,7 +20,7 @@
 // MPI Collectives on Torus Interconnects, ICS 2010 (all directions at once).
 // Cost of allreduce for n bytes on P = X x Y x Z nodes: 2(X+Y+Z-3) rounds. On a torus of D equal extents n(P-1)/(DP)
 // bytes cross every link in each direction.
-// Order: a block begins at the node after its own and goes once round; so do, at every later phase, the sums of the
+// Order: a block begins at the node after its own and goes once round. So do, at every later phase, the sums of the
 // phase before.
 #include <algorithm>
 
@@ -35,8 +35,8 @@ namespace {
 /// Messages of a stream are counted in 16 bits.
 constexpr int kRanksMax = 65535;
 
-/// The streams of one pair of ranks carry the sums or results of one phase and part, and the values held from one phase
-/// to the next. Between mates, they carry operands and results of one part, whose phase is 0.
+/// The streams of one pair of ranks. They carry the sums or results of one phase and part, and the values held from one
+/// phase to the next. Between mates, they carry operands and results of one part, whose phase is 0.
 enum Kind : int { kSums = 0, kHeld = 1, kResults = 2, kGive = 3, kTake = 4, kKinds = 5 };
 
 constexpr std::string_view kSumLabels[] = {"sums 1+", "sums 1-", "sums 2+", "sums 2-", "sums 3+", "sums 3-"};

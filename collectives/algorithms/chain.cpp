@@ -7,8 +7,8 @@
 //     2 --t-- 3
 //
 // Source: the pipelined chain of Hourai, Nishida, Oyanagi 2004 taken further (docs/algorithms/chain.md).
-// Cost: every directed link carries the vector once, so P - 1 hops for the first segment, then one segment's time on
-// the slowest link for each of the others.
+// Cost: every directed link carries the vector once. So the first segment takes P - 1 hops, each other one a segment's
+// time on the slowest link.
 // Order: own, then the next rank's value.
 #include <algorithm>
 #include <cstdio>

@@ -3,8 +3,8 @@
 //
 // Every rank sends to the same offsets in the same order, so what one rank loads a direction of the torus with all do.
 // The orders differ in how evenly the transfers that are in flight at one time load all directions. a2a has direct's
-// order; it is a row of its own as the one that papers compare with, always a pairwise exchange, and with ties where
-// there are any.
+// order. It is a row of its own because papers compare with it: always a pairwise exchange, and with ties if there are
+// any.
 //
 // Source: A2AT (orders for meshes and tori) and the orders it is compared with; docs/algorithms/a2at.md.
 // Cost for blocks of n bytes on P ranks: P - 1 messages of n bytes out of and into each rank. The time on a torus is

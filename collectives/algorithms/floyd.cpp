@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// floyd: alltoall of short blocks in a few rounds. Blocks for many ranks travel together, and are sorted on the way as
+// floyd: alltoall of short blocks in a few rounds. Blocks for many ranks travel together. They are sorted on the way as
 // a radix sort does, digit after digit of the way that they have to go.
 //
 //   4 ranks, radix 2: each sends what differs from it in the last bit, then what differs in the bit before
@@ -62,9 +62,8 @@ class FloydPlan {
  private:
   Stream stream(const FloydHops::Hop& hop, int peer) const {
     const int blocks = static_cast<int>(hop.ways.size());
-    // A rank that begins the next window's segment has done this one, and in an alltoall this becomes known to all
-    // ranks before any rank ends that window. A rank that sends in the window behind it knows that all have done this
-    // one.
+    // A rank that begins the next window's segment has done this one. In an alltoall all ranks learn this before any
+    // rank ends that window. A rank that sends in the window behind it knows that all have done this one.
     return {.peer = peer,
             .tag = hop.number,
             .messages_per_segment = blocks,
@@ -72,7 +71,7 @@ class FloydPlan {
             .credits = !credits_are_implied(request_.tuning, 2)};
   }
 
-  /// Sends the bundle of a hop, and notes where the bundle that comes by the same hop will stand.
+  /// Sends the bundle of a hop, and notes where the bundle that comes by the same hop will be.
   void send(const FloydHops::Hop& hop) {
     const StreamEnd out = builder_.out(stream(hop, hops_.to(rank_, hop.distance)));
     const StreamEnd in = builder_.in(stream(hop, hops_.from(rank_, hop.distance)));

@@ -9,15 +9,15 @@
 //   1:  b2>2 b0>0   b1: 0+1+2   b2<2 b0<0       all>2,0       0+1+2
 //   2:  b0>0 b1>1   b2: 0+1+2   b0<0 b1<1       all>0,1       0+1+2
 //
-// Operands are read in place and results written in place, so between buffers that peers can address the first and the
+// Operands are read in place and results written in place. So between buffers that peers can address the first and the
 // third column send signals only. The order of operands is that of the ranks for every block.
 //
 // Scan and exscan: every rank sends its whole operand to all ranks after it, in one message that all of them read. It
 // combines the operands of the ranks before it. By value, since in place its result would overwrite what others still
 // read.
 //
-// Leaves in any intervals (PlanRequest::leaves): a rank gives each of its operands, and combines those of all ranks by
-// several flows if no single one makes the expression. Partial values stay in slots of its own.
+// Leaves in any intervals (PlanRequest::leaves): a rank gives each of its operands, and combines those of all ranks. It
+// uses several flows if no single one makes the expression. Partial values stay in slots of its own.
 //
 // Scatter and gather are those of direct.cpp.
 //
@@ -41,7 +41,7 @@ enum Tag : int { kGive = 0, kTake = 1, kPartial = 1 << 16 };
 /// Operand 0 has the tag of the only operand; the others follow kTake.
 int give_tag(int operand) { return operand == 0 ? kGive : kTake + operand; }
 
-/// Whether every rank has an operand, so that whoever sends one gets one.
+/// Whether every rank has an operand, so that each rank that sends an operand gets one.
 bool all_give(const PlanRequest& request) { return request.leaves == nullptr || !request.leaves->has_rank_without(); }
 
 bool is_one_shot(const PlanRequest& request) {

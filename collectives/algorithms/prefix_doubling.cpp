@@ -86,7 +86,7 @@ class PrefixPlan {
     steps_.begin("give").combine(total_);
     give(0);
     for (int stage = 0; stage < groups_.stages(); ++stage) {
-      // The own operand is read for the last time before the prefix, which may stand in its place, is written.
+      // The own operand is read for the last time before the prefix is written, which may be in its place.
       if (groups_.merges(rank_, stage)) merge(stage);
       if (Groups::is_upper(rank_, stage)) extend_prefix(stage);
     }

@@ -8,15 +8,15 @@
 //
 //   all_gather, 5 ranks: what rank 0 takes, a message each      0: 1 < 1    2 3 < 2    4 < 4
 //
-// The group of lower ranks is always on the left, so all ranks compute the same expression. What a rank has is the
-// last value that it kept, handed on from one flow to the next. Scan and exscan are in prefix_doubling.cpp.
+// The group of lower ranks is always on the left, so all ranks compute the same expression. A rank's value is the last
+// one that it kept, handed on from one flow to the next. Scan and exscan are in prefix_doubling.cpp.
 //
 // Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations in MPICH, IJHPCA
 // 19(1), 2005, on all-gather and allreduce; J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby, IEEE TPDS 8(11),
 // 1997, on all-gather of any number of ranks.
 // Cost of allreduce for n bytes on P ranks: log2 P steps (2 more when P is no power of two), n bytes per step and rank.
-// Of all_gather: log2 P steps, rounded up, and each block once; in pairs (2, 4 and 8 ranks) a message for each
-// block, otherwise one for each step.
+// Cost of all_gather: log2 P steps, rounded up, and each block once. In pairs (2, 4 and 8 ranks) each block is a
+// message, otherwise each step.
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -81,8 +81,8 @@ class ExchangePlan {
     return {{.peer = core_.pair_of(rank_), .tag = tag, .credits = !credits_are_implied(request_.tuning, 1)}};
   }
   Link with_partner(int stage) const {
-    // The partner's message of the next window shows that it has done this one; it reaches the sending flow, which may
-    // come before the receiving one, another window later.
+    // The partner's message of the next window shows that the partner has done this one. The message reaches the
+    // sending flow, which may come before the receiving one, another window later.
     return {{.peer = core_.partner(core_.index(rank_), stage),
              .tag = kExchange,
              .wide = request_.wide_wire,
@@ -131,8 +131,8 @@ Plan pair_gather(const PlanRequest& request, int rank) {
 }
 
 /// all_gather in rounds: before stage k a rank has its own block and the 2^k - 1 that follow it, round the end to rank
-/// 0. It takes as many, or in the last stage what is left, from the rank 2^k further on. What it sends in one stage is
-/// one message, a bundle, filled block by block as they come. One lane takes them in the order of stages, and a bundle
+/// 0. It takes as many, or in the last stage what is left, from the rank 2^k further on. A stage sends one message, a
+/// bundle, which is filled block by block as blocks come. One lane takes them in the order of stages, and a bundle
 /// needs one credit, so no stage waits for a later one.
 class RoundPlan {
  public:
@@ -171,7 +171,8 @@ class RoundPlan {
     return result;
   }
 
-  /// Of the last bundle to be filled this stage may bring the end: then the blocks behind it go on to one rank less.
+  /// This stage may bring the end of the last bundle to be filled: then the blocks behind that end go on to one rank
+  /// less.
   void take(int stage, std::vector<Flow>& flows) {
     const int ahead = 1 << stage;
     const StreamEnd source = builder_.in(stream(stage, (rank_ + ahead) % ranks_));

@@ -12,8 +12,8 @@
 // Block b starts at rank b+1 and ends at rank b, so its operands are combined in the order b+1, b+2, ... round to b.
 //
 // Source: P. Patarasuk, X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69 (2009),
-// section 3; scan and exscan are pipelined chains. Broadcast and reduce are chain's plans along the ring, which any
-// topology and a root anywhere on it can have; chain itself follows a tree of links.
+// section 3; scan and exscan are pipelined chains. Broadcast and reduce are chain's plans along the ring, which fits
+// any topology, with a root anywhere on it. chain itself follows a tree of links.
 // Cost of allreduce for n bytes on P ranks: 2(P-1) steps, 2n(P-1)/P bytes over each link to the next rank: the least.
 // Scan: P-1 steps for the first segment, n bytes over each link.
 #include "collectives/building/tree_flows.hpp"

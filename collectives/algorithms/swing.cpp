@@ -9,7 +9,7 @@
 //
 // At each step a rank sends its partner the half of its blocks that the partner, or whom that one meets later, ends up
 // with. A block that leaves is folded from the own operand and what came for it at the steps before, all in one pass.
-// The gather goes the steps backwards. All lanes and streams have their blocks in ascending order: block by block is a
+// The gather goes the steps backwards. All lanes and streams have their blocks in ascending order. Block by block is a
 // possible order of the whole, so nothing deadlocks however few slots there are. On a torus of D dimensions the vector
 // has 2D parts, which begin with different dimensions, in both directions. Dimensions take turns; a dimension that is
 // used up is left out.

@@ -53,7 +53,7 @@ struct ByteInterval {
 /// How a row would serve a call.
 struct CostEstimate {
   Tuning tuning = {};
-  /// By the row's cost model. Infinite if the row has no model for the call, or leaves the call to the tune table; the
+  /// By the row's cost model. Infinite if the row has no model for the call, or leaves the call to the tune table. The
   /// tuning then serves when the algorithm is forced.
   double seconds = std::numeric_limits<double>::infinity();
   std::string why = {};

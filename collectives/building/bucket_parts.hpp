@@ -49,7 +49,7 @@ class BucketPart {
 ///
 /// Rounds of a ring with many blocks need as many slots as a round has blocks, and one more. So blocks go round in
 /// groups small enough for the slots, one group after the other. Later phases take elements over in the very order in
-/// which earlier ones finish them: every wait is for something earlier in this order, so nothing deadlocks.
+/// which earlier phases finish them. Every wait is for something earlier in this order, so nothing deadlocks.
 class BucketOrder {
  public:
   BucketOrder(const BucketPart& part, int group_most);

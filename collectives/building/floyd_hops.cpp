@@ -34,7 +34,7 @@ long long FloydHops::blocks() const {
 
 /// A bundle's slot is free when its last block has been taken out. So blocks are in the order in which they are
 /// forwarded: by their next hop, then by the hop after it, and so on. Blocks that have arrived are taken at the end.
-/// Then any two stand in the same order in every bundle that has both, and so are taken in that order.
+/// Then any two blocks are in the same order in every bundle that has both, and so are taken in that order.
 bool FloydHops::leaves_before(int a, int b, const Hop& hop) const {
   int rest_a = a / hop.weight / radix_;
   int rest_b = b / hop.weight / radix_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether blocks of an alltoall travel together in a few rounds or each by itself, and by which radix: what a model of
-// rounds, bytes and links says.
+// A model of rounds, bytes and links. It decides whether blocks of an alltoall travel together in a few rounds, and by
+// which radix, or each by itself.
 #pragma once
 
 #include <cstddef>

@@ -61,8 +61,8 @@ int site_of_root(const Sites& sites, const PlanRequest& request) {
   return sites.of_rank[static_cast<std::size_t>(request.root)];
 }
 
-/// To the sites other than the root's, in their order. Rates of the way back serve where only they are known; where
-/// nothing was measured a stream is taken for one with 64 KiB under way.
+/// To the sites other than the root's, in their order. Rates of the way back serve if only they are known. If nothing
+/// was measured, a stream counts as one with 64 KiB under way.
 std::vector<LongLink> links_away(const EstimateRequest& request) {
   const TreeTopology& tree = *request.plan.topology.tree();
   const Sites sites = sites_of(tree);
@@ -141,8 +141,8 @@ CostEstimate estimate_in_flight(const EstimateRequest& request) {
   return estimate;
 }
 
-/// As many lanes to every site: the fewest that are within 2 % of the least time, since a short vector is as quick over
-/// one as over many.
+/// As many lanes to every site: the fewest that are within 2 % of the least time. A short vector is as quick over one
+/// lane as over many.
 CostEstimate estimate_for_vector(const EstimateRequest& request) {
   CostEstimate estimate = {.tuning = request.plan.tuning};
   const std::vector<LongLink> links = links_away(request);

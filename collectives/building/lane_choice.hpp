@@ -20,8 +20,8 @@ std::size_t block_bytes(const EstimateRequest& request);
 /// The tuning with which vectors or blocks move over lanes; the number of lanes is open.
 Tuning lanes_tuning(const EstimateRequest& request);
 
-/// The tuning of the request with the number of lanes, by the model unless it is given; for an alltoall the window,
-/// unless lanes are given. With the model's time.
+/// The tuning of the request with the number of lanes, by the model unless the number is given. For an alltoall with
+/// the window, unless lanes are given. With the model's time.
 CostEstimate estimate_lanes(const EstimateRequest& request);
 
 }  // namespace torii

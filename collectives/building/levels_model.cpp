@@ -7,7 +7,7 @@
 namespace torii {
 namespace {
 
-/// What one rank copies, in bytes, and for how many signals it waits one after the other.
+/// The bytes that one rank copies, and the number of signals for which it waits one after the other.
 struct Copies {
   double near = 0;
   double far = 0;

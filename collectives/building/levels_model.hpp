@@ -15,8 +15,8 @@ struct LevelCosts {
   double near_line_ns = tuned<double>("levels.near_line");
   double far_line_ns = tuned<double>("levels.far_line");
   double package_line_ns = tuned<double>("levels.package_line");
-  /// At which one rank copies from a cache of its group; and of all copies together from other groups into one group,
-  /// and from other packages into one package.
+  /// The rate at which one rank copies from a cache of its group. The others are of all copies together, from other
+  /// groups into one group, and from other packages into one package.
   double near_GBps = tuned<double>("levels.near_rate");
   double far_GBps = tuned<double>("levels.far_rate");
   double package_GBps = tuned<double>("levels.package_rate");

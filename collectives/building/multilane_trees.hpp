@@ -7,8 +7,9 @@
 
 namespace torii {
 
-/// Lanes of a broadcast, reduce or allreduce: the most that the request's tuning asks for to any site, and never more
-/// than the largest site has ranks. What is asked for the root's own site counts too: one number serves all.
+/// Lanes of a broadcast, reduce or allreduce. Their number is the most that the request's tuning asks for to any site,
+/// and never more than the largest site has ranks. The number for the root's own site counts too: one number serves all
+/// sites.
 int tree_lanes(const PlanRequest& request);
 
 /// The plan of `rank`; the topology is a tree of links with at least two sites.

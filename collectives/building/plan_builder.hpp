@@ -51,7 +51,7 @@ class PlanBuilder {
 };
 
 /// Adds the flows of a lane step by step. Steps that go on evenly (each stream's next message, blocks a constant
-/// distance apart) become one flow, so plans stay short whatever the order in which algorithms add steps.
+/// distance apart) become one flow. So plans stay short in whatever order algorithms add steps.
 class StepWriter {
  public:
   /// `blocks` of the plan. The lane must outlive the writer.
@@ -72,7 +72,7 @@ inline StreamEnd at(StreamEnd end, int position) {
 /// The walk that visits `count` blocks upwards from `first`.
 inline Walk blocks_from(int first, int count, int modulus) { return {first, 1, count, modulus}; }
 
-/// Sets the maxima of `plan` to those of the drafts of `busiest`: ranks among which one has the most in-streams of all
+/// Sets the maxima of `plan` to those of the drafts of `busiest`. Among these ranks one has the most in-streams of all
 /// ranks and one the most out-streams.
 void set_maxima(Plan& plan, const PlanRequest& request, Plan (*draft)(const PlanRequest&, int),
                 std::initializer_list<int> busiest);

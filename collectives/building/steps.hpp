@@ -55,7 +55,7 @@ class Steps {
   Steps& keep();
   Steps& send(const Link& to);
   Steps& hold(const Held& to);
-  /// Hands the value of the step to a later step of this rank, in the result if it may stand there
+  /// Hands the value of the step to a later step of this rank, in the result if it may be there
   /// (PlanBuilder::onward()). An operand that was not combined stays where it is.
   StreamEnd hold(int tag, bool credits);
 

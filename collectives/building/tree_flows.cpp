@@ -52,8 +52,8 @@ class TreeFlows {
         .peer = mate, .tag = 2 * place_.number, .messages_per_segment = messages, .delivery = Delivery::read_in_place};
   }
 
-  /// All messages go up, then all come down, in one lane. A rank enters again only after it was released, which the
-  /// root does only after all have entered, so no message meets a slot that is in use.
+  /// All messages go up, then all come down, in one lane. A rank enters again only after the root has released it, and
+  /// the root does so only after all have entered. So no message meets a slot that is in use.
   void meet() {
     const bool credits = !credits_are_implied(request_.tuning, 1);
     const auto token = [&](int peer, bool is_up) {

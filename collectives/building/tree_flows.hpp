@@ -36,7 +36,7 @@ void add_tree_flows(PlanBuilder& builder, const PlanRequest& request, int blocks
 /// Adds the lane of the rank to which the root at `from` delivers.
 void add_delivery(PlanBuilder& builder, int from);
 
-/// The plan of a broadcast or reduce along a chain: each of `ranks`, from the root on, hands segments to the next one,
+/// The plan of a broadcast or reduce along a chain. Each of `ranks`, from the root on, hands segments to the next rank,
 /// or takes them from there.
 Plan chain_plan(const PlanRequest& request, int rank, const std::vector<int>& ranks, std::string_view up_label,
                 std::string_view down_label);

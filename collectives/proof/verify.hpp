@@ -44,8 +44,8 @@ struct Verdict {
   double links_shared_percent = 0;   ///< of all directed links
   Proofs proofs;
   int height = 0;  ///< longest chain of messages between ranks within one segment
-  /// Per block, in an alltoall per pair (sender * ranks + receiver): what every rank that has a result holds (barrier:
-  /// empty). Of scan and exscan, whose plans have one block, per rank.
+  /// The expression that every rank with a result holds, per block; in an alltoall per pair (sender * ranks +
+  /// receiver). A barrier has none; scan and exscan, whose plans have one block, have one per rank.
   std::vector<ExpressionId> result_expression;
   bool ok() const { return faults.empty(); }
 };
@@ -75,8 +75,8 @@ Verdict verify(const PlanRequest& request, std::span<const Plan> plans, Expressi
 Verdict verify(const Algorithm& algorithm, const PlanRequest& request, ExpressionPool& pool);
 Verdict verify(const Algorithm& algorithm, const PlanRequest& request);
 
-/// The figures of a plan set alone (height, busiest link, shared links), without any of the proofs but structure and a
-/// cycle: for more ranks than can be proved.
+/// The figures of a plan set alone (height, busiest link, shared links), for more ranks than can be proved. Of the
+/// proofs only structure and a cycle are made.
 Verdict measure(const PlanRequest& request, std::span<const Plan> plans);
 
 /// The plans of all ranks, in order.

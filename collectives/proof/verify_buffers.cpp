@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers and credits: no rank stores where another one still reads. Equal segments of a block are equal bytes and
-// different segments are different bytes, so these are questions about paths of weight 0, except for slots, which are
+// different segments are different bytes. So these are questions about paths of weight 0, except for slots, which are
 // reused.
 #include <algorithm>
 #include <tuple>

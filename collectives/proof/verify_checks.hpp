@@ -10,7 +10,7 @@
 namespace torii::verification {
 
 /// A span of steps during which a rank's result block is written. For a write_in_place stream the sender stores in
-/// place at `first`, or by value the receiver's keep stores at `last`; for any other keep the two are one step.
+/// place at `first`, or by value the receiver's keep stores at `last`. For any other keep the two are one step.
 struct ResultWrite {
   std::int32_t rank;
   std::int32_t block;
@@ -39,8 +39,8 @@ void check_implied_credits(const StepTable& table, int slots, const ExecutorRule
 void check_credits(const StepTable& table, int slots, const ExecutorRules& rules, Precedence& precedence,
                    Faults& faults, Proofs& proofs);
 
-/// Streams that share a copy of their payload always carry the same value, stored by one step: it waits for the credits
-/// of all of them.
+/// Streams that share a copy of their payload always carry the same value. One step stores the value, and waits for the
+/// credits of all of these streams.
 void check_shared_payloads(const StepTable& table, const ExecutorRules& rules, Faults& faults, Proofs& proofs);
 
 /// Bytes that engines send from the caller's vectors stay there until the call ends. `exchange`: the pairwise exchange

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the structure of plans: whatever tabulating and the later proofs take for granted is established here.
+// Checks the structure of plans, which tabulating and the later proofs take for granted.
 #include "collectives/proof/verify_structure.hpp"
 
 #include <algorithm>
