@@ -173,7 +173,7 @@ class Call {
     call_.result = nullptr;
     return *this;
   }
-  /// Of TORII_PREMUL_SUM. It is copied when the call starts or is prepared, and must live until then.
+  /// The factor of TORII_PREMUL_SUM. It is copied when the call starts or is prepared, and must live until then.
   template <typename Element>
   Call& factor(const Element& factor) noexcept {
     call_.factor = &factor;

@@ -18,7 +18,7 @@ namespace torii {
 // hold both.
 inline namespace cpp {
 
-/// What setup throws. what() is torii_last_error().
+/// The exception that setup throws. what() is torii_last_error().
 class Failure : public std::runtime_error {
  public:
   explicit Failure(torii_status status)

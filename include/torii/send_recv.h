@@ -28,7 +28,7 @@ extern "C" {
 #define TORII_ANY_RANK (-1)
 #define TORII_ANY_TAG (-1)
 
-/* What a receive has got. */
+/* The sender, the tag and the length of a received message. */
 typedef struct torii_received {
   size_t size;
   int rank; /* of the sender */
@@ -48,8 +48,8 @@ TORII_API torii_status torii_start_send(torii_team* team, const void* buffer, si
                                         int tag, torii_request** request);
 TORII_API torii_status torii_start_recv(torii_team* team, void* buffer, size_t count, torii_type type, int from,
                                         int tag, torii_received* received, torii_request** request);
-/* Takes a started receive back. *cancelled is 1 and *request NULL if it had met no send; 0 if it has met one: then wait
- * for it. Sends cannot be taken back: TORII_INVALID_ARGUMENT. */
+/* Takes a started receive back. If it had met no send, *cancelled is 1 and *request NULL. If it has met one, *cancelled
+ * is 0: then wait for it. Sends cannot be taken back: TORII_INVALID_ARGUMENT. */
 TORII_API torii_status torii_request_cancel(torii_request** request, int* cancelled);
 /* Between the two, torii_send and torii_recv of the calling thread on that team only start, and its blocking
  * collectives (torii_run and the named functions) only join the group. torii_group_end makes the collectives in the

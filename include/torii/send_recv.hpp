@@ -62,8 +62,9 @@ class SendsAndReceives {
     check(torii_start_recv(handle(), result.data(), result.size(), type_of<Element>(), from, tag, received, &request));
     return Request(request);
   }
-  /// Calls `body()` in a group, whose calls on this team start or join, and waits for all of them: no order of them is
-  /// a deadlock. Returns the first status that is not TORII_OK. What the body throws is thrown, after the wait.
+  /// Calls `body()` in a group, whose calls on this team start or join, and waits for all of them. No order of these
+  /// calls is a deadlock. Returns the first status that is not TORII_OK. What the body throws is thrown, after the
+  /// wait.
   template <typename Body>
   [[nodiscard]] torii_status group(Body&& body) {
     if (const torii_status begun = torii_group_begin(handle()); begun != TORII_OK) return begun;

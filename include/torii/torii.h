@@ -29,7 +29,7 @@ TORII_API const char* torii_last_error(void);
 /* The name of an algorithm that the setting ALGORITHM and torii_team_options.algorithm accept, besides "auto". Indices
  * count from 0; NULL behind the last one. */
 TORII_API const char* torii_algorithm_name(int index);
-/* Receives what the library says at the level of the setting LOG (error, warn, info, debug: 0 to 3) instead of stderr;
+/* Receives the library's lines at the level of the setting LOG (error, warn, info, debug: 0 to 3) instead of stderr.
  * NULL: back to stderr. One call at a time, from any thread that uses the library. */
 typedef void (*torii_log)(int level, const char* message, void* data);
 TORII_API void torii_set_log(torii_log log, void* data);
@@ -43,8 +43,8 @@ typedef int (*torii_exchange)(const void* mine, void* all, size_t bytes, void* d
 
 typedef struct torii_context_options {
   size_t size;
-  /* This rank and the number of ranks: needed with `exchange`; without it, `ranks` above 0 replaces what the launcher
-   * says, and the ranks meet as RENDEZVOUS or MASTER_ADDR says. */
+  /* This rank and the number of ranks, which are needed with `exchange`. Without it, `ranks` above 0 replaces the
+   * launcher's numbers, and the ranks meet as RENDEZVOUS or MASTER_ADDR says. */
   int rank;
   int ranks;
   torii_exchange exchange; /* NULL: join through what the launcher offers (torii-run); no launcher: a job of one rank */
@@ -150,7 +150,7 @@ typedef struct torii_team_options {
   const int* without;
   int without_count;
   /* torii_team_survivors only. Between nodes survivors must be more than half of the ranks whose end is not proved, or
-   * half with the lowest: otherwise the others could make a team too. Not 0: they may be fewer. */
+   * half with the lowest. Otherwise the others could make a team too. Not 0: they may be fewer. */
   int allow_minority;
 } torii_team_options;
 
@@ -280,8 +280,8 @@ typedef struct torii_call {
  * group it joins. */
 TORII_API torii_status torii_run(torii_team* team, const torii_call* call);
 /* Starts one operation. It moves in torii_progress() and in tests, and in waits and blocking operations while they
- * wait, on any team of the context; with TORII_HELPERS also beside the caller. Other calls move nothing, nor does a
- * test or a wait that finds its own operation done. All ranks start operations in equal order. */
+ * wait, on any team of the context. With TORII_HELPERS it also moves beside the caller. Other calls move nothing, nor
+ * does a test or a wait that finds its own operation done. All ranks start operations in equal order. */
 TORII_API torii_status torii_start(torii_team* team, const torii_call* call, torii_request** request);
 /* A persistent operation: prepared once (collective), then torii_restart() and torii_wait() any number of times. Ranks
  * prepare and free in one order; they may start different ones in any order. */
@@ -299,9 +299,8 @@ TORII_API torii_status torii_wait(torii_request** request);
  * failed, and torii_last_error() says what it waits for, such as "waiting for rank 3 on host a". Waits for a moment
  * each add up: the deadline and failures end them as they end one long wait. */
 TORII_API torii_status torii_wait_for(torii_request** request, double seconds, int* done);
-/* The same for a list of `count`, whose requests may be of different teams of one context, and NULL. *index is the
- * place of a request that has ended, and the status is that request's. *index is -1 if none has ended (test) or none is
- * running (wait). */
+/* The same for a list of `count` requests, which may be of different teams of one context, and NULL. The status is that
+ * of a request that has ended, and *index its place; -1 if none has ended (test) or none is running (wait). */
 TORII_API torii_status torii_test_any(torii_request** requests, int count, int* index);
 TORII_API torii_status torii_wait_any(torii_request** requests, int count, int* index);
 /* All of them; nothing is freed by a test unless all have ended. The status is the first one in the list that is not
@@ -309,8 +308,8 @@ TORII_API torii_status torii_wait_any(torii_request** requests, int count, int* 
 TORII_API torii_status torii_test_all(torii_request** requests, int count, int* done);
 TORII_API torii_status torii_wait_all(torii_request** requests, int count);
 /* Waits until at least one has ended. `indices` gets the places of all that have ended, ascending, and `statuses` their
- * statuses (it may be NULL). *done gets their number, which is 0 if none is running. The status is the first one that
- * is not TORII_OK. */
+ * statuses (it may be NULL). *done is their number, which is 0 if none is running. The status is the first one that is
+ * not TORII_OK. */
 TORII_API torii_status torii_wait_some(torii_request** requests, int count, int* indices, torii_status* statuses,
                                        int* done);
 /* Moves the started operations of all teams of the context, once, from any thread, without waiting; *moved (may be
@@ -332,8 +331,8 @@ TORII_API int torii_context_event_fd(torii_context* context);
 TORII_API torii_status torii_request_free(torii_request** request);
 
 /* For bindings of other languages: a call on the team that the binding refuses itself, because a buffer is too short,
- * say. It counts as this rank's call, so that the team fails if the other ranks make that call, and the calls that
- * follow pair with the right ones. Returns TORII_INVALID_ARGUMENT; `reason` becomes torii_last_error(). */
+ * say. It counts as this rank's call. So the team fails if the other ranks make that call, and the calls that follow
+ * pair with the right ones. Returns TORII_INVALID_ARGUMENT; `reason` becomes torii_last_error(). */
 TORII_API torii_status torii_refuse(torii_team* team, const char* reason);
 
 /* ---- data dealt over the ranks ---------------------------------------------------------------------------------- */
@@ -370,7 +369,8 @@ typedef void (*torii_operand)(int rank, size_t first, size_t count, void* out, v
 TORII_API torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count,
                                     torii_operand operand, void* operand_data, void* out);
 
-/* What the team would run for a call, which is checked but not made. Local, waits for nobody. */
+/* The algorithm that the team would run for a call, and how. The call is checked but not made. Local, waits for
+ * nobody. */
 typedef struct torii_choice {
   size_t size;
   const char* algorithm; /* static text */
@@ -380,7 +380,7 @@ typedef struct torii_choice {
   int engines;
   int window; /* segments of one pipelined movement, or messages of an alltoall, scatter or gather, under way at most */
 } torii_choice;
-/* Writes it; set choice->size to sizeof(torii_choice) before. */
+/* Writes the choice; set choice->size to sizeof(torii_choice) before. */
 TORII_API torii_status torii_choose(torii_team* team, const torii_call* call, torii_choice* choice);
 
 #ifdef __cplusplus
