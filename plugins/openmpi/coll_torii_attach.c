@@ -22,8 +22,8 @@
 extern const char coll_torii_background_table[];
 
 /* One set-up. In each exchange every rank says whether it exchanges the same number of bytes as all others, or has
- * failed. So no rank waits for one that failed alone, and all know the outcome: torii's last exchange tells it, and
- * after that nothing fails on one rank alone. */
+ * failed. So no rank waits for one that failed alone, and all know the outcome. torii's last exchange tells the
+ * outcome, and after that nothing fails on one rank alone. */
 typedef struct setup_t {
   struct ompi_communicator_t* comm;
   coll_torii_module_t* module;
@@ -220,7 +220,7 @@ static void destroy_team(coll_torii_module_t* module, coll_torii_team_t kind) {
   module->teams[kind] = NULL;
 }
 
-/* Makes a team on all members, or on none: all have the same members, and all ranks of a job have a context or none
+/* Makes a team on all members, or on none. All have the same members, and all ranks of a job have a context or none
  * has. */
 static bool found_team(coll_torii_module_t* module, struct ompi_communicator_t* comm, coll_torii_team_t kind) {
   const int ranks = ompi_comm_size(comm);

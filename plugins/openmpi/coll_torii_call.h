@@ -54,7 +54,7 @@ typedef struct coll_torii_move_t {
   const size_t* offsets;
 } coll_torii_move_t;
 
-/* Sets all that forms without blocks use. It does so field by field: a compound literal would be written in words and
+/* Sets all that forms without blocks use. It does so field by field. A compound literal would be written in words and
  * then read in longer pieces, and the processor waits for such reads. */
 static inline void coll_torii_set_move(coll_torii_move_t* move, coll_torii_move_form_t form, const void* memory,
                                        size_t count, ompi_datatype_t* type, size_t offset) {

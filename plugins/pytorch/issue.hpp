@@ -11,7 +11,7 @@
 
 namespace torii_torch {
 
-/// Makes an operation and issues it. What the maker throws is this rank's refused call.
+/// Makes an operation and issues it. If the maker throws, this rank refuses the call.
 template <typename CallOptions, typename Maker>
 WorkPointer Group::issue(const CallOptions& options, const Maker& make) {
   team_->check_owner();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A barrier that says who has not come, and fails nobody's later operations: each rank sends rank 0 a byte, and rank 0
-// answers whether all have come.
+// A barrier that says which ranks have not come, and fails nobody's later operations. Each rank sends rank 0 a byte,
+// and rank 0 answers whether all have come.
 #include <algorithm>
 #include <chrono>
 
@@ -58,7 +58,7 @@ class MonitoredBarrier {
     for (int rank = 1; rank < team_.ranks(); ++rank) begin(receives[static_cast<size_t>(rank)], rank);
     std::vector<int> missing;
     for (int rank = 1; rank < team_.ranks(); ++rank) {
-      // Who has come already counts, even when the time for others is over.
+      // A rank that has come already counts, even when the time for others is over.
       const bool is_over = !missing.empty() && !wait_for_all;
       if (!receives[static_cast<size_t>(rank)].take(is_over ? 0 : seconds_until(end_))) missing.push_back(rank);
     }

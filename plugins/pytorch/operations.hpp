@@ -20,7 +20,7 @@ struct Place {
 };
 
 // Each checks the tensors and throws std::invalid_argument if they do not fit. Tensors that are not contiguous are
-// packed, as are lists of short tensors that are not one after the other in memory; results are copied back at the end.
+// packed, as are lists of short tensors that are not one after the other in memory. Results are copied back at the end.
 Operation make_broadcast(Place place, const Tensors& tensors, const c10d::BroadcastOptions& options);
 Operation make_allreduce(const Tensors& tensors, const c10d::AllreduceOptions& options);
 Operation make_reduce(Place place, const Tensors& tensors, const c10d::ReduceOptions& options);

@@ -19,7 +19,7 @@ namespace torii_torch {
 /// their callers come to wait, and sleeps while there are none.
 ///
 /// One thread polls. It also completes futures, whose callbacks may wait for other operations. A stand-in is made when
-/// callbacks run while other operations are under way; it polls if the callbacks start or wait for something, or take
+/// callbacks run while other operations are under way. It polls if the callbacks start or wait for something, or take
 /// long. Each thread whose callbacks wait needs one more.
 class ProgressThread : public std::enable_shared_from_this<ProgressThread> {
  public:
@@ -32,7 +32,7 @@ class ProgressThread : public std::enable_shared_from_this<ProgressThread> {
   /// The operations that have not ended.
   std::vector<c10::intrusive_ptr<Work>> pending();
   /// Takes receives back, waits for the rest for some seconds, then aborts the team. No operation is added afterwards.
-  /// The threads have ended when it returns, unless a callback in a progress thread calls it: callbacks may wait for
+  /// The threads have ended when it returns, unless a callback in a progress thread calls it. Callbacks may wait for
   /// each other, so such threads end by themselves.
   void stop();
   /// Waits for the callbacks of all groups and for the threads that stop() has left to themselves, before the

@@ -25,7 +25,7 @@ inline std::chrono::milliseconds clamped(std::chrono::milliseconds timeout) {
   return std::min<std::chrono::milliseconds>(timeout, kLongestTimeout);
 }
 
-/// What the user of a group may choose (pg_options); empty or 0: torii's settings.
+/// The choices of a group's user (pg_options); empty or 0: torii's settings.
 struct GroupOptions {
   std::string determinism;
   std::string algorithm;

@@ -20,7 +20,7 @@ namespace torii_torch {
 
 class ProgressThread;
 
-/// What a group asks of torii: calls that start one after the other, and the tensors that belong to them.
+/// A group's order to torii: calls that start one after the other, and the tensors that belong to them.
 struct Operation {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   const char* title = "";  ///< the profiler's name, such as "torii:all_reduce"
@@ -39,7 +39,7 @@ class Work final : public c10d::Work {
  public:
   Work(std::shared_ptr<Team> team, Operation operation);
 
-  // What PyTorch calls.
+  // For PyTorch.
   bool isCompleted() override;
   std::vector<at::Tensor> result() override;
   int sourceRank() const override;
@@ -47,7 +47,7 @@ class Work final : public c10d::Work {
   void abort() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
-  // What a group calls, before others see the work.
+  // For the group, before others see the work.
   void run();    ///< to the end, in this thread
   void start();  ///< without waiting
   void start_send(const void* buffer, size_t count, torii_type elements, int to, int tag);
@@ -59,7 +59,7 @@ class Work final : public c10d::Work {
   void set_progress(std::shared_ptr<ProgressThread> progress) { progress_ = std::move(progress); }
   torii_received* received() noexcept { return &received_; }
 
-  // What drives it.
+  // For the threads that drive the work.
   bool has_ended() const noexcept { return has_ended_.load(std::memory_order_acquire); }
   std::chrono::steady_clock::time_point started() const noexcept { return started_; }
   bool claim() noexcept;  ///< true: this thread drives it, until it ends or release()
