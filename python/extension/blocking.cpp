@@ -11,8 +11,9 @@ namespace {
 /// The innermost blocking call of this thread. A handler may make calls on other teams, so calls can be nested.
 thread_local Blocking* innermost = nullptr;
 
-/// An interpreter that ends makes a daemon thread exit here, by an unwinding that must not pass a destructor or the
-/// library: both end the whole process then. Such a thread waits for the end of the process, as from Python 3.14 on.
+/// An interpreter that ends makes a daemon thread exit here, by an unwinding. The unwinding must not pass a destructor
+/// or the library: both end the whole process then. Such a thread waits for the end of the process, as from Python 3.14
+/// on.
 void take_gil(PyThreadState* state) {
   try {
     PyEval_RestoreThread(state);

@@ -13,7 +13,8 @@
 
 namespace torii_python {
 
-/// What _torii.Team._run, _start and _prepare take, in this order. None stands for what a call does not have.
+/// The arguments of _torii.Team._run, _start and _prepare, in this order. None stands for an argument that a call does
+/// not have.
 struct Arguments {
   PyObject* collective;  ///< a number of torii_collective
   PyObject* input;

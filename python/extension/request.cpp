@@ -12,8 +12,8 @@
 namespace torii_python {
 namespace {
 
-/// Why a run has failed. Each question makes an exception of its own from it: one that were kept would keep the frames
-/// of its traceback alive, with the request among their variables.
+/// Why a run has failed. Each question makes an exception of its own from it. A kept exception would keep the frames of
+/// its traceback alive, with the request among their variables.
 struct Failure {
   torii_status status;
   std::string reason;
@@ -78,7 +78,7 @@ void request_dealloc(PyObject* object) {
              (self->team->is_busy || (self->is_running && self->team->team != nullptr))) {
     abandon(self);
   } else {
-    // What ran on a team that has been closed has ended with it.
+    // An operation on a team that has been closed has ended with that team.
     bool done = false;
     if (self->is_running) test_request(self->handle, done);
     if (self->handle.request != nullptr) free_request(self->handle);

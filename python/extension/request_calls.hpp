@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the call that an Operation describes; and the functions of the C interface that take a torii_request, which no
-// other file of the extension calls.
+// Makes the call that an Operation describes. Also the functions of the C interface that take a torii_request; no other
+// file of the extension calls them.
 #pragma once
 
 #include <torii/torii.h>
