@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls cost that are not like the calls before: how often each of these things has happened in a context.
+// Counters of calls that are not like the calls before, and so cost more: how often each event has happened in a
+// context.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,7 @@ struct Counters {
   }
 };
 
-/// Of each counter: its name in JSON, and in what a context logs at its end.
+/// The name of a counter in JSON, and in the log that a context writes at its end.
 struct CounterText {
   const char* key;
   const char* text;

@@ -21,7 +21,7 @@ class TimedChoice {
   static_assert(kColdTurns % 2 == 0);
 
   /// `handicap` is added to every cost of way 1: the cost for other ranks. The first `cold_turns` use way 0 and are not
-  /// timed; an even number, so that trials have as many turns of one way as of the other.
+  /// timed. Their number is even, so that trials have as many turns of one way as of the other.
   explicit TimedChoice(float handicap = 0, std::uint32_t cold_turns = kColdTurns) noexcept
       : handicap_(handicap), cold_turns_(cold_turns) {}
 

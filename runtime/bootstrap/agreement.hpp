@@ -23,8 +23,8 @@ class OutcomeUnknown : public Error {
 /// many. Short values travel in the frame. For all_or_none() only.
 class Agreement final : public Bootstrap {
  public:
-  /// Begins anew, unless `outer` is an Agreement: then this object uses the bootstrap behind it. Allocates all memory
-  /// that the report of a failure needs.
+  /// Makes a new agreement, unless `outer` is an Agreement: then this object uses the bootstrap behind it. Allocates
+  /// all memory that the report of a failure needs.
   explicit Agreement(Bootstrap& outer);
   ~Agreement() override;
   int rank() const noexcept override { return plain_.rank(); }
@@ -41,7 +41,7 @@ class Agreement final : public Bootstrap {
   /// outcome is unknown; fail() then throws OutcomeUnknown.
   void conclude();
   /// This rank has failed: tells the others, unless they know, and throws the error that all ranks throw. If another
-  /// rank is missing (timeout, or peer_lost if the bootstrap notices no deaths), it tells nobody: all ranks miss that
+  /// rank is missing (timeout, or peer_lost if the bootstrap notices no deaths), it tells nobody. All ranks miss that
   /// one, and would only wait for it again.
   [[noreturn]] void fail(const std::exception& error);
 

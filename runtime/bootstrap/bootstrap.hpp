@@ -82,10 +82,10 @@ struct JoinExchange {
   int ranks = 0;
 };
 
-/// Joins by the first of these: the embedder's function; the place where ranks meet by the environment, with the
-/// embedder's numbers; the socket inherited from torii-run; join_environment(); a job of one rank. Logs the settings'
-/// warnings on rank 0. Throws Error{unsupported} if a launcher has started several ranks and offers no way to join:
-/// never silently makes a job of one rank.
+/// Joins by the first of these: the embedder's function; the embedder's numbers, at the meeting place that the
+/// environment names; the socket inherited from torii-run; join_environment(). Otherwise makes a job of one rank. Logs
+/// the settings' warnings on rank 0. Throws Error{unsupported} if a launcher has started several ranks and offers no
+/// way to join: never silently makes a job of one rank.
 std::unique_ptr<Bootstrap> join(const Settings& settings, const JoinExchange& given = {});
 
 }  // namespace torii

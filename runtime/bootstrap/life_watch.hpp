@@ -23,7 +23,7 @@ namespace torii {
 /// pidfd too. Thread-safe.
 class LifeWatch {
  public:
-  /// What is known about the ranks.
+  /// The knowledge of the ranks.
   struct Ranks {
     std::vector<int> nodes;        ///< of each rank; empty: each has a node of its own
     std::vector<pid_t> processes;  ///< of each rank as this process sees them, 0 if it does not; may be empty
@@ -40,7 +40,7 @@ class LifeWatch {
   void watch_the_rest();
 
   /// True from a moment after the peer's end on: its last messages may still come in that time. One system call in a
-  /// millisecond, whoever asks for whichever peer.
+  /// millisecond, for all threads and peers together.
   bool has_ended(int peer, std::int64_t now_ns) noexcept;
 
  private:

@@ -30,7 +30,7 @@ struct Outgoing {
       : head(what), payload(bytes), proof(wire::seal(key, what, bytes)) {}
   std::size_t bytes() const { return sizeof(head) + payload.size() + sizeof(proof); }
   bool done() const { return sent == bytes(); }
-  /// What has not been sent yet, in order.
+  /// The bytes that have not been sent yet, in order.
   std::array<std::span<const std::byte>, 3> rest() const {
     std::array<std::span<const std::byte>, 3> pieces = {std::as_bytes(std::span(&head, 1)), payload, proof};
     std::size_t skip = sent;

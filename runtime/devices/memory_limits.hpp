@@ -45,7 +45,7 @@ class MemoryLimits {
 const MemoryLimits& memory_limits();
 /// memory_limits().left(), or what a simulation says.
 MemoryLeft memory_left();
-/// memory_left().bytes of at most 20 ms ago: programs make many teams in a row, and reading the kernel's files takes
+/// memory_left().bytes of at most 20 ms ago. Programs make many teams in a row, and reading the kernel's files takes
 /// longer than the rest of making a team.
 std::size_t memory_left_lately();
 

@@ -84,7 +84,7 @@ void DataMover::combine(std::size_t count, Fold order) noexcept {
   }
 }
 
-/// The target of that width to fold into: one that stays in the caches where there is one, since the others are copied
+/// The target of that width to fold into. A target that stays in the caches is preferred, since the others are copied
 /// from it while it is hot. The number of targets when there is none.
 std::size_t DataMover::primary_target(bool wide) const noexcept {
   const auto places = places_.targets();

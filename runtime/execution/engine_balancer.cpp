@@ -12,7 +12,7 @@ namespace torii {
 namespace {
 
 constexpr auto kWeight = tuned<double>("engines.newest_weight");
-/// An engine that has nothing under way is believed to be this much quicker each time it is passed over, so that one
+/// An engine without messages under way is believed to be this much quicker each time it is passed over. So an engine
 /// that was slow is tried again.
 constexpr auto kForgets = tuned<double>("engines.forgets");
 /// How long a stream waits for credits while no engine has room.

@@ -35,14 +35,14 @@ class EngineBalancer {
   void look(const std::byte* credits, std::int64_t now_ns) noexcept;
   /// Whether an engine may have one more message under way.
   bool has_room() const noexcept;
-  /// Whether no credit has come for so long that a message should not wait for room any more: its receiver may need it
+  /// Whether no credit has come for so long that a message should not wait for room any more. Its receiver may need it
   /// before it can take the others.
   bool has_waited(std::int64_t now_ns) const noexcept;
   /// The engine of the next message.
   int next() const noexcept;
   void sent(int engine, std::uint64_t message, std::int64_t now_ns) noexcept;
-  /// The engine on which a word meets the least that waits, of equal ones the next after `turn`: for credits to the
-  /// peer of this stream.
+  /// The engine for a credit to the peer of this stream. It has the shortest wait (messages under way x time per
+  /// message); of equal ones, the next after `turn`.
   int least_busy(std::uint64_t turn) const noexcept;
 
  private:

@@ -21,7 +21,7 @@ struct RealHost {
 };
 
 /// A simulation, which counts the work of steps. Thousands of ranks in one process spend their time on words that are
-/// in no cache, so lanes are looked at only when something they wait for has changed.
+/// in no cache. So lanes are looked at only when something they wait for has changed.
 class ModelledHost {
  public:
   using Watch = LaneWatch;

@@ -202,7 +202,7 @@ class Installer {
 
   /// On two nodes all engines serve each pair of ranks, in turn, since there are no other pairs. On three nodes or more
   /// a pair meets on one engine of each rail, both ranks on the same one. If every engine carried data to every peer,
-  /// each of these connections would have its own window and its own work for the kernel. If looks are dear there
+  /// each of these connections would have its own window and its own work for the kernel. If polling is costly there
   /// (Transport::polling_is_costly()), all pairs meet on the first engine of each rail.
   /// Streams of pairwise exchanges have no such engines. Their messages use all engines in turn (EnginePicker), and
   /// their credits use engine 0, the first engine of a stream as it is made.

@@ -107,7 +107,8 @@ struct InstalledPlan {
   StagingShape shape;
   Widening widening = Widening::none;  ///< of what wide streams hold; `none`: no stream is wide
   bool remote = false;                 ///< a stream comes from another node or goes there
-  /// What a put to another node may send without a copy, because nothing else is stored there in the same call:
+  /// Memory from which a put to another node may send without a copy, because nothing else is stored there in the same
+  /// call:
   bool result_is_final = false;  ///< the result, once it has been kept: no step keeps a block that another has kept
   bool operand_in_place_stays = false;  ///< also an operand that is the result's memory
   std::vector<InstalledIn> in;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A team finds out by timing which ways of moving data are faster. Installed plans come and go with shapes and roots,
-// and each channel has its own, so the choices are kept here, and all plans of the team share them.
+// and each channel has its own. So the choices are kept here, and all plans of the team share them.
 //
 // Choices belong to a team and not to its context: another team may have other, more distant members, and other
 // threads may run its calls. Only who holds the team (Entry) gets here, so nothing here is atomic.
@@ -30,10 +30,10 @@ struct PrivateReadChoice : ChoicesBySize<TimedChoice, std::size_t{64} << 10> {
 };
 
 /// Numbers the calls of a collective, those of like size apart: the turns of private reads. A call is as short as all
-/// its members let it be, so a trial needs all of them to use one way in the same call (TimedChoice::common). Which
+/// its members let it be. So in a trial all of them must use one way in the same call (TimedChoice::common). Which
 /// ranks have an operand to read, and where it is, differs from rank to rank. So every member counts every call, by
 /// what is equal on all ranks: collective and bytes of the vector. Calls that are in flight at once may begin in
-/// another order on another rank: such a trial says less, and the numbers agree again afterwards.
+/// another order on another rank. Such a trial says less, and the numbers agree again afterwards.
 class CallTurns {
  public:
   /// The number of the call. Lengths below kBytesMin need none.

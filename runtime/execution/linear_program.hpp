@@ -59,8 +59,8 @@ struct LinearProgram {
   std::vector<LinearTarget> targets;
 };
 
-/// Whether calls of this layout run by a linear program. They do not if the plan has more than one lane, the layout
-/// more than one segment, or a stream travels other than by value in the vector's own type.
+/// Whether calls of this layout run by a linear program. They do only if the plan has one lane, the layout one segment,
+/// and all streams travel by value in the vector's own type.
 bool has_linear(const InstalledPlan& plan, const Layout& layout) noexcept;
 /// Writes the linear program of `plan` for one layout, which has one. In a program of the same plan it takes no memory,
 /// and writes lengths alone if messages stay in cells, or in slots. The plan must live as long as the program.

@@ -23,7 +23,7 @@ inline void copy_quarter(void* to, const void* from, std::size_t at) noexcept {
   std::memcpy(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at, kQuarterBytes);
 }
 
-/// Most short vectors are one element or two, or fill a line at most; a call of the library's copy is longer than the
+/// Most short vectors are one element or two, or fill a line at most. A call of the library's copy is longer than the
 /// rest of the step.
 inline void copy_short(void* to, const void* from, std::size_t bytes) noexcept {
   if (to == from) return;
@@ -43,8 +43,8 @@ inline void copy_short(void* to, const void* from, std::size_t bytes) noexcept {
   }
 }
 
-/// Folds or copies into the first `count` of targets_. A fold goes into the first one, which stays in the caches if
-/// others are copied from it; the own result, if there is one, is first.
+/// Folds or copies into the first `count` of targets_. A fold goes into the first target, which stays in the caches if
+/// others are copied from it. The own result, if there is one, is first.
 inline void store(LinearState& at, const RunningCall& call, const LinearStep& step, std::uint32_t count,
                   bool non_temporal) noexcept {
   std::uint32_t first = 0;

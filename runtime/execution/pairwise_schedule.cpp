@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairwise exchanges: personalised messages. Transfers start in the order of the plan, a bounded number is in flight,
-// and each one that can move does, so a late receiver holds up only itself.
+// Pairwise exchanges: personalised messages. Transfers start in the order of the plan, and a bounded number is in
+// flight. Each transfer that can move does, so a late receiver holds up only itself.
 #include "runtime/execution/pairwise_schedule.hpp"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ std::uint64_t PairwiseSchedule<Host>::reach_of_input() const noexcept {
 }
 
 /// The signature of messages between two ranks. The call's signature does not contain lengths that differ between
-/// pairs, so they are added here: ranks that disagree about a length wait instead of mixing data.
+/// pairs, so they are added here. Ranks that disagree about a length wait instead of mixing data.
 template <class Host>
 std::uint32_t PairwiseSchedule<Host>::pair_signature(std::size_t bytes) const noexcept {
   if (call_.buffers.blocks == nullptr) return call_.signature;
@@ -314,9 +314,9 @@ bool PairwiseSchedule<Host>::awaits(int peer) const noexcept {
          peers[free_of_].context_rank == peer;
 }
 
-/// What contradicts this rank's lengths in the peer's words for a pair of ranks of one node. In a program whose lengths
-/// agree, a message of the awaited number is the awaited one. A peer that has ended the call has sent all that is for
-/// this rank, and taken all that is for itself.
+/// Finds what contradicts this rank's lengths in the peer's words, for a pair of ranks of one node. In a program whose
+/// lengths agree, a message of the awaited number is the awaited one. A peer that has ended the call has sent all that
+/// is for this rank, and taken all that is for itself.
 template <class Host>
 LengthFault PairwiseSchedule<Host>::other_length(const ExchangePeer& peer, const Turn& turn,
                                                  const LengthEvidence& evidence) const noexcept {
@@ -360,7 +360,7 @@ LengthFault PairwiseSchedule<Host>::other_block(const ExchangePeer& peer, const 
   for (const std::uint32_t signature : evidence.earlier) {
     if (length_in(signature) != 0) return {peer.context_rank, true, true, length_in(signature), 0};
   }
-  // Of a call too long ago, or of another one, which call records then tell.
+  // The word is of a call too long ago, or of another call, which call records then tell.
   const bool is_awaited_number =
       word != 0 && static_cast<std::uint32_t>(word) == static_cast<std::uint32_t>(peer.taken);
   if (is_awaited_number && turn.in_way == Way::through_slots) return {peer.context_rank, true, true, 0, 0};

@@ -25,7 +25,7 @@ struct LengthFault {
   std::size_t own_bytes = 0;
 };
 
-/// What a rank knows of its earlier calls and of its peers when it looks for such a block.
+/// A rank's knowledge of its earlier calls and of its peers when it looks for such a block.
 struct LengthEvidence {
   std::span<const std::uint32_t> earlier;     ///< salted signatures of earlier calls of this rank
   const std::function<bool(int)>& has_ended;  ///< whether that rank of the plan has ended this call

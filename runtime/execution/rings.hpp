@@ -182,7 +182,7 @@ class ReceiveRing : public Ring {
   bool arrived_at(std::size_t offset, std::uint32_t signature, std::uint64_t message) const noexcept {
     return load_word(place_.slots + offset) == signal_word(signature, message);
   }
-  /// Gives the slot of a message that has been taken back: by a credit of its own, or with the last one of its group to
+  /// Gives back the slot of a message that has been taken, by a credit of its own, or with the last one of its group to
   /// be taken. For streams with credits.
   void release(RunningCall& call, std::uint64_t message) const noexcept;
 

@@ -26,7 +26,7 @@ int engine_of(RunningCall& call, const RingPlace& place, std::uint64_t message) 
 }  // namespace
 
 /// For a slot that is found free: times the engines by the credits that have come, or finds how much further the peer
-/// has come. Looking costs the line that the peer writes its credits to, so a ring of slots is looked at once a round
+/// has come. Looking costs the line to which the peer writes its credits. So a ring of slots is looked at once a round
 /// while the peer keeps up. The peer gives a credit of one call after it has taken all messages of the calls before. So
 /// the acquire that sees this credit happens after all the peer's reads of those messages. Words of a mapped peer
 /// change in order; others may overtake each other on their way, so there every credit is waited for by itself.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the staging memory of a plan is divided, and which streams share slots or credits: equal on all ranks, so no rank
-// has to ask.
+// How the staging memory of a plan is divided, and which streams share slots or credits. Both are equal on all ranks,
+// so no rank has to ask.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct StagingShape {
   std::size_t total_bytes = 0;
 };
 StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, Widening widening, bool several_nodes);
-/// For a simulation without data, in which all peers are on other nodes: slots are words, and there is room for nothing
+/// For a simulation without data, in which all peers are on other nodes. Slots are words, and there is room for nothing
 /// but signals and credits. Payloads have addresses, but nobody may access them.
 StagingShape signals_shape(const Plan& plan) noexcept;
 

@@ -17,7 +17,7 @@ class StepModel {
   virtual bool runs(std::size_t sources, std::size_t bytes) noexcept = 0;
   /// True while the rank is still at the step: nothing else runs meanwhile.
   virtual bool is_busy() const noexcept = 0;
-  /// An equal lane that outlives the call, one for all ranks that have such a lane: it is in a cache when the next of
+  /// An equal lane that outlives the call. All ranks with such a lane share it, so it is in a cache when the next of
   /// them looks at it.
   virtual const Lane& common(const Lane& lane) = 0;
 };

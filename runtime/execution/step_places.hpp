@@ -54,7 +54,7 @@ class StepPlaces {
 
   std::span<const Place> sources() const noexcept { return source_places_; }
   std::span<const Place> targets() const noexcept { return target_places_; }
-  // Of the current portion.
+  // Addresses of the current portion.
   std::span<const void* const> source_addresses() const noexcept { return sources_; }
   std::span<void* const> target_addresses() const noexcept { return targets_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Works out where streams stand in the arenas of both ends.
+// Computes the places of streams in the arenas of both ends.
 #include "runtime/execution/stream_addresses.hpp"
 
 #include "runtime/fabric/words.hpp"

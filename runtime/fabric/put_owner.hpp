@@ -15,9 +15,9 @@ class PutCount {
   /// A transport has taken a put, or a part of it. Relaxed: the thread that makes the puts is the one that waits for
   /// them, or hands the owner to that one. The end of a put is ordered behind this by the engine's lock.
   void add() noexcept { uses_.fetch_add(1, std::memory_order_relaxed); }
-  /// The transport reads the put's source no more. Release: what it has read happens before whatever the owner stores
-  /// there once it has seen the count, with acquire, go down. All changes are read-modify-writes, so the owner's load
-  /// is ordered behind the ends of all puts, whichever of them came last.
+  /// The transport reads the put's source no more. Release: the transport's reads happen before any store of the owner
+  /// there, once the owner has seen the count, with acquire, go down. All changes are read-modify-writes, so the
+  /// owner's load is ordered behind the ends of all puts, whichever of them came last.
   void remove() noexcept {
     if (uses_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }

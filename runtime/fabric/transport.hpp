@@ -41,7 +41,7 @@ struct Capabilities {
 /// kLineBytes. Up to 56 bytes of payload may be in that line itself, at signal_offset + 8.
 /// A transport that does not map the peer reads `source` until the put's owner is drained. Until the signal is visible
 /// its word may hold any value but `signal`, so a reader compares it for equality with the awaited value. The next put
-/// to a line may be made only after its reader has answered the last one: two puts in flight may leave any value.
+/// to a line may be made only after its reader has answered the last put. Two puts in flight may leave any value.
 struct Put {
   int peer = 0;  ///< rank in the context
   int engine = 0;
@@ -50,8 +50,9 @@ struct Put {
   std::size_t bytes = 0;
   std::uint64_t signal_offset = 0;
   std::uint64_t signal = 0;
-  /// The line before `source` belongs to this put as `source` does, and may be overwritten: a send slot that is laid
-  /// out like the receive slot. With target_offset = signal_offset + kLineBytes one transfer then carries both.
+  /// The line before `source` belongs to this put as `source` does, and may be overwritten. That is so in a send slot
+  /// that is laid out like the receive slot. With target_offset = signal_offset + kLineBytes one transfer then carries
+  /// both.
   bool line_before = false;
   /// Counts the put from before put() returns until no engine holds it any more or its peer is lost; nullptr: the put
   /// is not counted.
@@ -127,11 +128,11 @@ class Transport {
   /// Open engines that do not reach a living peer. While there are any, progress() returns Status::transport.
   virtual std::uint32_t lost_engines() const noexcept { return 0; }
   virtual std::uint32_t closed_engines() const noexcept { return 0; }
-  /// Memory of the own arena is about to serve another purpose, and nothing is in flight to it: messages of which a
+  /// Memory of the own arena is about to serve another purpose, and nothing is in flight to it. Messages of which a
   /// part has come will never be complete.
   virtual void forget(std::uint64_t offset, std::size_t bytes) noexcept { (void)offset, (void)bytes; }
-  /// Whether something that a peer has announced is still being stored in that part of the own arena. What the peer put
-  /// later, through the same engine too, may have come already.
+  /// Whether something that a peer has announced is still being stored in that part of the own arena. Later puts of the
+  /// peer, through the same engine too, may have come already.
   virtual bool is_arriving(std::uint64_t offset, std::size_t bytes) noexcept {
     (void)offset, (void)bytes;
     return false;

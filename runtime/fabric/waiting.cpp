@@ -88,8 +88,8 @@ bool Waiting::is_time_for_checks(std::int64_t away_ns) noexcept {
   return true;
 }
 
-/// The caller may be away for as long as it likes between two polls, to compute: that is neither waiting nor a sign
-/// that the process did not run. One that polls so rarely looks at the clock each time.
+/// The caller may be away for as long as it likes between two polls, to compute. Such time is neither waiting nor a
+/// sign that the process did not run. One that polls so rarely looks at the clock each time.
 bool Waiting::poll() noexcept {
   count();
   return (polls_ % kClockEveryYields == 0 || polls_rarely_) && poll_after(0);

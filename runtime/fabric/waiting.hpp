@@ -32,7 +32,7 @@ class Waiting {
   /// Whether other work of the caller should get a turn now: seldom while it polls, before every sleep.
   bool is_turn_of_others() const noexcept { return polls_ % kPollsPerTurn == kPollsPerTurn - 1 || polls_ >= awake_; }
   /// Something moved: the next pause spins again. But a rank that shares its CPU and had to sleep for a network message
-  /// will likely sleep for the next one too, so it skips most polling.
+  /// will likely sleep for the next one too. So it skips most polling.
   void moved() noexcept {
     polls_ = has_slept_ && polling_is_costly_ ? awake_ - std::min(awake_ - spins_, kYieldsAfterSleep) : 0;
     has_slept_ = false;

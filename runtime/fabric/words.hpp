@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The words that ranks write into each other's memory: signals, credits, buffer offers. One memory-order argument
-// covers all of them. A writer first stores the payload, then the word with release order; a reader loads the word with
+// covers all of them. A writer first stores the payload, then the word with release order. A reader loads the word with
 // acquire order and only then touches the payload. So the payload happens-before its use on every architecture, ARM
 // included. A credit goes the other way. A reader takes all of the payload, then stores the word with release order,
 // which no read before it can pass. The writer loads the word with acquire order and only then stores the next payload.

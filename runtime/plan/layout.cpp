@@ -174,7 +174,7 @@ Piece Layout::span(int first, int last) const noexcept {
 int Layout::block_of(std::size_t offset_bytes) const noexcept {
   if (blocks_ == 1) return 0;
   if (offsets_ != nullptr) {
-    // Of blocks that begin at one place all but the last are empty.
+    // If several blocks begin at one place, all but the last are empty.
     return static_cast<int>(std::upper_bound(offsets_->begin(), offsets_->end(), offset_bytes) - offsets_->begin()) - 1;
   }
   if (dealing_ == Dealing::block_cyclic) {

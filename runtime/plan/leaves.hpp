@@ -39,7 +39,7 @@ class LeafIntervals {
   std::size_t first(int rank) const noexcept { return begins_[static_cast<std::size_t>(rank)]; }
   std::size_t count(int rank) const noexcept { return begins_[static_cast<std::size_t>(rank) + 1] - first(rank); }
 
-  /// Of all ranks, in the order of their leaves; equal to the order of ranks.
+  /// The subtrees of all ranks, in the order of their leaves, which is also the order of ranks.
   std::span<const LeafSubtree> subtrees() const noexcept { return subtrees_; }
   std::span<const LeafSubtree> subtrees_of(int rank) const noexcept;
   /// The number of a rank's first subtree.

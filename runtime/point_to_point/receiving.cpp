@@ -8,8 +8,9 @@
 
 namespace torii {
 
-/// Takes the messages of the peer that have come, of one round of slots at most: others get their turn whatever it
-/// sends. Never waits: what no receive wants yet is kept, so that answers, which come the same way, are never held up.
+/// Takes the messages of the peer that have come, of one round of slots at most, so that other peers get their turn.
+/// Never waits. A message that no receive wants yet is kept, so that answers, which come the same way, are never held
+/// up.
 bool PointToPoint::drain(Peer& peer) {
   bool moved = false;
   for (int taken = 0; taken < pairs_.plan.slots && call_.status == Status::ok; ++taken) {
@@ -138,7 +139,7 @@ void PointToPoint::take_part(Peer& peer, const Heading& heading, const std::byte
 }
 
 /// One portion of each read, so that long ones do not hold up others. A sender whose call has failed is told so, and
-/// its caller may change the bytes: then this rank waits, until it learns of the failure itself.
+/// its caller may change the bytes. Then this rank waits, until it learns of the failure itself.
 bool PointToPoint::read_portions() {
   std::size_t kept = 0;
   bool moved = false;

@@ -25,7 +25,7 @@ using Ties = std::array<std::int8_t, 3>;
 /// Node = x + X (y + Y z). Its ranks are node * per_node() and the following ones, unless a rank map moves them; mostly
 /// a node has one rank. A dimension wraps (torus) or ends (mesh); an extent of 1 has no links. In a torus, two cables
 /// join the two layers of a dimension of extent 2; in a mesh, one. A tree has one rank on each comm node, and neither
-/// dimensions nor neighbours; its extents, like those of one node, describe a row of ranks.
+/// dimensions nor neighbours. Its extents, like those of one node, describe a row of ranks.
 class Topology {
  public:
   enum class Kind { node, torus, tree };  // a mesh is a torus none of whose dimensions wraps
