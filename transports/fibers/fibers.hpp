@@ -40,8 +40,8 @@ enum class End : std::uint8_t {
   endless,    ///< they have used up their turns
 };
 
-/// The scheduler, and the platform on which its fibers wait. One fiber runs at a time, on the thread that calls run();
-/// it goes on until it waits, or until the seed takes its CPU at a point. All that happens is a function of the seed
+/// The scheduler, and the platform on which its fibers wait. One fiber runs at a time, on the thread that calls run().
+/// It goes on until it waits, or until the seed takes its CPU at a point. All that happens is a function of the seed
 /// and of what the fibers do. Fibers may throw and catch, but not out of their bodies.
 class Fibers final : public Platform {
  public:

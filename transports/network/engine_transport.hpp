@@ -95,7 +95,7 @@ class EngineTransport : public Transport {
     return std::all_of(engines_.begin(), engines_.end(), [](const auto& engine) { return engine->drained(); });
   }
 
-  /// Then looks at the engines that woke it: a caller that waits for its own node only asks none of them, and would
+  /// Then looks at the engines that woke it. A caller that waits for its own node only asks none of them, and would
   /// come back at once.
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept final {
     const std::uint32_t ready = sleep_until_ready(most_us, still_idle, data);

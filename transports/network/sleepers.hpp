@@ -14,13 +14,13 @@
 namespace torii::transports {
 
 /// A sleeping thread wakes when the descriptor of an engine becomes readable. If another thread receives the message,
-/// the descriptor is no longer readable, and the sleeper may never notice. So the first time that an engine receives
-/// something while a thread sleeps, a bell rings that wakes every sleeper, and all later sleeps are short. The bell
-/// rings once and stays readable; short sleeps ignore it. A rank with one thread in calls at a time never rings it.
+/// the descriptor is no longer readable, and the sleeper may never notice. So when an engine first receives something
+/// while a thread sleeps, a bell rings that wakes every sleeper. All later sleeps are short. The bell rings once and
+/// stays readable; short sleeps ignore it. A rank with one thread in calls at a time never rings it.
 ///
 /// No wake-up is lost. Let T be a received message. The receiving thread stores T, increments `takes_`, then reads
 /// `asleep_`. A sleeper reads `takes_`, looks for T, increments `asleep_`, then reads `takes_` again. The two
-/// increments and the reads after them are sequentially consistent: they have one order, in which at least one of the
+/// increments and the reads after them are sequentially consistent. They have one order, in which at least one of the
 /// reads follows the other thread's increment. There are two cases:
 /// - The receiver sees the sleeper and rings. The bell is readable when the sleeper polls it, or makes its poll return.
 /// - The sleeper sees the incremented `takes_`. If its first read had the old value, the sleeper does not sleep.

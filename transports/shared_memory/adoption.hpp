@@ -89,7 +89,7 @@ class Adoption {
   void take_back(AddressRange range, const Window& window) noexcept;
   bool is_own(const MappedRange& mapping) const noexcept;
 
-  /// One lock for all contexts of the process: nobody else may exchange pages between the look at the mappings and the
+  /// One lock for all contexts of the process. Nobody else may exchange pages between the look at the mappings and the
   /// exchange, nor fork in the middle.
   static std::mutex& exchanging();
   static std::size_t page_bytes();

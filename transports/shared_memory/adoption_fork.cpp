@@ -9,7 +9,7 @@
 //
 // The file must not lose these pages while a child may read them. So each fork opens the arena's file once more, locks
 // the pages for reading, and maps them in the child by that opening. The parent closes its descriptor, and so does the
-// child; from then on only mappings of the child, and of children of its own, hold the opening. The kernel drops the
+// child. From then on only mappings of the child, and of children of its own, hold the opening. The kernel drops the
 // lock with the last of them, however they end. A pipe whose end only children hold would miss a child that closes what
 // it has not opened, as daemons do.
 #include <fcntl.h>

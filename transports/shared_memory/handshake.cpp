@@ -46,8 +46,8 @@ ucred credentials(int socket) {
   return peer;
 }
 
-/// Arena and life. A rank of this process, from another copy of this library, gets only the arena: when that rank
-/// closed the life, the kernel would take this process's lock on it.
+/// Arena and life. A rank of this process, from another copy of this library, gets only the arena. If that rank closed
+/// the life, the kernel would take this process's lock on it.
 std::size_t handed_bytes(int socket) { return (credentials(socket).pid == getpid() ? 1 : 2) * sizeof(int); }
 
 bool send_hello(int socket, const Hello& hello, const int (&files)[2]) {

@@ -44,7 +44,7 @@ struct HandshakePlan {
   std::function<bool(int rank)> lost;  ///< true if that rank is known to be dead
 };
 
-/// What a rank gives to another one.
+/// The descriptors that a rank gives to another rank.
 struct Handed {
   Descriptor arena;
   Descriptor life;  ///< none of a rank of this process: its end is this rank's end

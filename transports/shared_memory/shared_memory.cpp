@@ -35,7 +35,7 @@ SharedMemory::SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers,
 // The doorbell stays where it is, for as long as the arena lives: a peer may ring it after this rank has gone.
 SharedMemory::~SharedMemory() = default;
 
-// A rank that is about to sleep sets `sleeping` and then looks at its signals once more; a putter stores the signal and
+// A rank that is about to sleep sets `sleeping` and then looks at its signals once more. A putter stores the signal and
 // then looks at `sleeping`. Without a full fence between the putter's two accesses both may miss each other. Every put
 // would pay for a fence; a missed ring costs one sleep step of at most a millisecond (docs/memory_order.md).
 // Threads of a rank may sleep in calls on different teams. A putter cannot tell which of them waits for its signal, so

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The events of a simulation by time. Ranks in step make thousands of events for one instant, so an instant has one
+// The events of a simulation by time. Ranks in step make thousands of events for one instant. So an instant has one
 // place in the order of times, and its events are a list of parts.
 #pragma once
 
@@ -73,8 +73,8 @@ class Agenda {
       return time != other.time ? time > other.time : order > other.order;
     }
   };
-  /// An instant to which events can be added. One that has lost its place here to another gets no more events: later
-  /// ones of the same time have an instant of their own, which comes after it.
+  /// An instant to which events can be added. An instant that has lost its place here to another gets no more events.
+  /// Later events of the same time have an instant of their own, which comes after it.
   struct Recent {
     Time time = -1;
     std::uint32_t list = 0;

@@ -88,8 +88,8 @@ class WordListener {
 /// ends. Words (credits) take `alpha`, on a tree also the latencies of their way, and neither engine nor link: they are
 /// 8 bytes beside segments of kilobytes.
 ///
-/// An object moves one part of the network; all functions that name a rank are for its own ranks. What a rank sends
-/// changes nothing in another part before `alpha`, so all parts can move on by windows of that length at once.
+/// An object moves one part of the network; all functions that name a rank are for its own ranks. A message changes
+/// nothing in another part before `alpha`, so all parts can move on by windows of that length at once.
 class Network {
  public:
   /// `arena_bytes` of zeroed memory for each rank, taken on first touch. `carries_data`: payloads are copied.
@@ -215,7 +215,7 @@ class Network {
     std::uint64_t offset;
     std::uint64_t value;
   };
-  /// What a signal changes is in the first line, what a put needs in the next ones.
+  /// The fields that a signal changes are in the first line, those that a put needs in the next ones.
   struct alignas(kLineBytes) Rank {
     WordListener* listener = nullptr;
     std::uint64_t moved = 0;

@@ -82,7 +82,7 @@ void Network::add_way(int from, int peer, std::uint64_t begin, std::uint64_t end
   ways.insert(place, way);
 }
 
-/// Of all links from one rank to another, looked up once for each pair.
+/// The latency of all links from one rank to another, looked up once for each pair.
 Time Network::way_latency(int from, int peer) noexcept {
   if (world_->latencies.empty()) return 0;
   const auto [found, is_new] = world_->way_latencies.try_emplace(std::pair(from, peer), 0);

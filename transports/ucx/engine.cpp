@@ -86,7 +86,7 @@ Status Engine::send(int peer, MessageId id, const Header& header, const std::byt
 }
 
 /// Puts the payload, a fence, and the signal as eight more bytes. The fence keeps the signal behind the payload, and a
-/// partly arrived word does not equal the signal, so neither a notice nor an atomic is needed (see Put::signal).
+/// partly arrived word does not equal the signal. So neither a notice nor an atomic is needed (see Put::signal).
 Status Engine::put_and_signal(const Put& put) noexcept {
   if (is_cut(put.peer)) return Status::peer_lost;
   Operation* const payload = take(operations_, free_operation_);

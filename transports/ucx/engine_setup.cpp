@@ -76,7 +76,7 @@ Engine::~Engine() {
 }
 
 /// UCX 1.13 ends the process if a worker is destroyed while messages are in flight. Messages take effect only in calls
-/// of the worker, so a worker that nobody calls is as good as gone; it lives as long as the process. If the device
+/// of the worker, so a worker that nobody calls is as good as gone. It lives as long as the process. If the device
 /// itself writes, its connections must be closed.
 void Engine::close() noexcept {
   const std::lock_guard lock(mutex_);
