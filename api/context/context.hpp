@@ -28,7 +28,7 @@ class ProgressThreads;
 class Context {
  public:
   /// Collective over the job. With `memory_of`, which only some ranks may have, this rank's memory is that of an
-  /// earlier context, whose allocations and regions are then this one's too. Throws Error.
+  /// earlier context. The allocations and regions of that context are then this one's too. Throws Error.
   Context(const Settings& settings, const JoinExchange& given, const Context* memory_of = nullptr);
   /// For a rank that has joined already. The ranks reach each other by the transports that `open` opens.
   Context(const Settings& settings, std::unique_ptr<Bootstrap> bootstrap, const TransportOpener& open,

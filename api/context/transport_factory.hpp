@@ -16,8 +16,8 @@
 namespace torii {
 
 /// Finds the nodes of the job. If the setting names a fabric, every rank is a node of its own. Collective. Throws Error
-/// on all ranks: mismatch if the setting differs, unsupported for a transport that this build does not have and for
-/// shared_memory on several nodes.
+/// on all ranks. The status is mismatch if the setting differs, unsupported for a transport that this build lacks and
+/// for shared_memory on several nodes.
 std::unique_ptr<shared_memory::Nodes> find_nodes(Bootstrap& bootstrap, const Settings& settings);
 
 /// Opens shared memory if all ranks are on one node. Otherwise opens it with a fabric between nodes: the fabric of the

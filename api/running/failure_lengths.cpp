@@ -27,8 +27,8 @@ std::string FailureMonitor::fault_text(const LengthFault& fault) const {
          ": unequal lengths for a block between them";
 }
 
-/// Lengths of unequal blocks are in no call record. A rank may also wait for a message behind one that it did not
-/// expect in an earlier call, in which its own block was empty.
+/// Lengths of unequal blocks are in no call record. In an earlier call a rank's own block may have been empty, so that
+/// it did not expect a message. Now it may wait for a message behind that one.
 bool FailureMonitor::finds_other_length() {
   for (const auto& channel : channels_) {
     if (channel->current == nullptr || channel->awaited != 0 || channel->current->unequal == nullptr) continue;

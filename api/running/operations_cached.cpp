@@ -8,7 +8,7 @@ namespace torii {
 namespace {
 
 /// Whether the call equals the last call plan in all but its buffers. Arguments that a collective does not read may
-/// differ from one call to the next; then run() finds the same call plan by a longer way.
+/// differ from one call to the next. Then run() finds the same call plan by a longer way.
 [[gnu::always_inline]] inline bool is_cached(const CallKey& call, const CallPlan* last_call_plan) noexcept {
   if (last_call_plan == nullptr) return false;
   const CallArguments& last = last_call_plan->arguments;

@@ -14,9 +14,9 @@
 
 namespace torii {
 
-/// The memory is at rest when every member has said its last word or is dead, the team's own puts are done, and no
-/// engine reads it. A member's last word is its mark in TeamControl::departed or, between nodes, a word behind all that
-/// it has put through each engine.
+/// The memory is at rest under three conditions: every member has said its last word or is dead; the team's own puts
+/// are done; no engine reads it. A member's last word is its mark in TeamControl::departed or, between nodes, a word
+/// behind all that it has put through each engine.
 ///
 /// A dead member of this node stores nothing any more. Bytes from a dead member of another node may still be in a
 /// socket, a switch or a device. No fabric tells when the last of them has come. The last words of the dead may be
