@@ -106,7 +106,7 @@ class FloydPlan {
   const FloydHops hops_;
   PlanBuilder builder_;
   StepWriter writer_;
-  std::vector<StreamEnd> came_;  ///< by way: where the block stands that has come the digits so far
+  std::vector<StreamEnd> came_;  ///< by way: the place of the block that has come the digits so far
 };
 
 std::string why_not(const PlanRequest& request) {

@@ -24,8 +24,8 @@ struct LongLink {
 /// The rate of each of `lanes` streams at once: as measured, or min(window / round trip, capacity / lanes).
 double stream_rate(const LongLink& link, int lanes);
 
-/// The rate of the full link: the given capacity, or twice the measured rate of all streams together. The latter holds
-/// if the last stream was still as fast as the first, so that the link was not full and its capacity is unknown.
+/// The rate of the full link: the given capacity. If the last stream was still as fast as the first, the link was not
+/// full and its capacity is unknown. Then twice the measured rate of all streams together, if that is more.
 double full_rate(const LongLink& link);
 
 /// How long `bytes` bytes take over one of `lanes` streams that are warm and idle. The first window leaves at the rate

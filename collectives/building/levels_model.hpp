@@ -11,7 +11,7 @@
 namespace torii {
 
 struct LevelCosts {
-  /// Until a rank sees a line that a rank of its group, of another group or of another package has written.
+  /// The time until a rank sees a line that a rank of its group, of another group or of another package has written.
   double near_line_ns = tuned<double>("levels.near_line");
   double far_line_ns = tuned<double>("levels.far_line");
   double package_line_ns = tuned<double>("levels.package_line");

@@ -7,8 +7,8 @@
 //             3 -> 4, 5                                             4 -> 3, 5
 //
 // So the root scatters among the heads of its site, each lane carries its share across, and heads hand theirs to all
-// ranks of their site. A reduce goes the same ways back. An allreduce begins and ends at the heads of the first site:
-// every rank sends each share to the share's head (a reduce-scatter inside the site). Heads of other sites send theirs
+// ranks of their site. A reduce goes the same ways back. An allreduce begins and ends at the heads of the first site.
+// Every rank sends each share to the share's head (a reduce-scatter inside the site). Heads of other sites send theirs
 // across, and the sums come back the same ways. Going up and coming down are lanes of their own, so the long link is
 // busy both ways.
 //

@@ -15,8 +15,8 @@ int swing_parts(const Topology& topology);
 /// core of 2^k ranks meets as on a ring, in rank order.
 bool swings_by_dimensions(const Topology& topology);
 
-/// One part of the vector. Members of the core are numbered from 0 to size() - 1: by rank where ranks meet along the
-/// dimensions, otherwise by their place in the Butterfly's core.
+/// One part of the vector. Members of the core are numbered from 0 to size() - 1. The numbers are by rank if ranks meet
+/// along the dimensions, otherwise by their place in the Butterfly's core.
 class SwingPart {
  public:
   SwingPart(const Topology& topology, int number);

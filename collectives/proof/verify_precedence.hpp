@@ -12,8 +12,8 @@
 
 namespace torii::verification {
 
-/// The graph is a marked graph: one node per step, an edge u -> v of weight k where v of segment s waits for u of
-/// segment s - k. It is live if and only if no cycle has weight 0 (Commoner, Holt, Even, Pnueli 1971), whatever the
+/// The graph is a marked graph with one node per step. It has an edge u -> v of weight k if v of segment s waits for u
+/// of segment s - k. It is live if and only if no cycle has weight 0 (Commoner, Holt, Even, Pnueli 1971), whatever the
 /// number of segments. Edges: next step of a lane (0), last to first step of a lane (its window), message (0), credit.
 /// The credit of a stream leads from the consumer of message p to the producer of message p + slots, which may be some
 /// segments later. If a group of messages shares a credit, a producer may wait for any message of the group. Edges then

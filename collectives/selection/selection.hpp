@@ -38,8 +38,8 @@ struct Selected {
 /// Estimates are for `bytes` rounded up (modelled_bytes.hpp).
 /// Estimates leave calls to rows that name their kind of topology, if the row's algorithm does not say otherwise.
 /// On a tree of links only rows for trees serve broadcast and reduce: the others were measured on nodes. Rows for
-/// switches are made for puts that cost nothing: where one costs as much as `put_bytes` bytes (Capabilities), segments
-/// are at least as long as that. Bits do not depend on segments. Throws Error{unsupported} with the algorithm's own
+/// switches are made for puts that cost nothing. If a put costs as much as `put_bytes` bytes (Capabilities), segments
+/// have at least so many bytes. Bits do not depend on segments. Throws Error{unsupported} with the algorithm's own
 /// reason and the list of those that can, when a forced algorithm cannot serve the request.
 Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes,
                 bool several_nodes = false, std::size_t put_bytes = 0);

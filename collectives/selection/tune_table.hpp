@@ -40,8 +40,8 @@ struct MachineShape {
 /// without them a model chooses), "topology" ("node": ranks on one node, "torus", "tree" or "switch": ranks on several
 /// nodes of which no more is known; without it all)}], "streams": [{"from", "to", "rates"}], "machine": {"cpus",
 /// "l3_groups", "numa_nodes", "ranks"}}. Rows are in the order in which they are tried. Among them, "built-in torus",
-/// "built-in switch" and "built-in node" stand for the rows of one committed table; "built-in" in place of the list
-/// stands for all three. Streams and machine may be left out.
+/// "built-in switch" and "built-in node" mean the rows of one committed table. "built-in" in place of the list means
+/// all three. Streams and machine may be left out.
 class TuneTable {
  public:
   static constexpr int kVersion = 1;
