@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Collectives whose blocks are in places of their own: lists of addresses. Included by torii.h.
  *
- * blocks[i] is the address of the block that goes to rank i, or comes from rank i; it may be NULL if the block is
+ * blocks[i] is the address of the block that goes to rank i, or comes from rank i. It may be NULL if the block is
  * empty. counts[i] is its length in elements; counts NULL: every block has `count` elements. Nothing is packed: each
  * block is sent from and received at its address. The arrays are copied when the call starts or is prepared.
  *
@@ -11,7 +11,7 @@
  * result_displacements. The replaced fields are NULL. Such calls never pair with calls of equal blocks such as
  * torii_alltoall.
  *
- * In place: an alltoall whose blocks for and from a rank have one address copies its input first; elsewhere only the
+ * In place: an alltoall whose blocks for and from a rank have one address copies its input first. Elsewhere only the
  * own block may be in place. Otherwise blocks do not overlap. */
 #ifndef TORII_BLOCK_LISTS_H
 #define TORII_BLOCK_LISTS_H

@@ -3,7 +3,7 @@
  *
  * For all of them: every rank of the team makes the call, in the same order relative to the team's other calls, with
  * equal count, type, op and root. Lengths are in elements of `type`. The call blocks until this rank's result is there
- * and its input may be written again, up to the team's deadline; other ranks may still be in it. With count 0 it
+ * and its input may be written again, up to the team's deadline. Other ranks may still be in the call. With count 0 it
  * returns at once. In a group (torii_group_begin) it joins, and torii_group_end makes it. torii_start does the same
  * without blocking, torii_prepare for many times. One thread of a rank calls a team at a time, unless the team was made
  * with many_callers.

@@ -38,7 +38,7 @@ TORII_API torii_status torii_leaves_destroy(torii_leaves* handle);
  * leaves that thread keeps log2(L) + 1 vectors at most, and the operands of this rank, 2 log2(L) at most. Other ranks
  * wait meanwhile under their deadlines, and so do other threads that use the team, if it has many_callers. Leaves that
  * take long are better written to an array before the call. Must not call torii or throw. Not in a group. A number
- * other than 0 ends the call with TORII_ABORTED here; the team then fails if others made that call, and if the call is
+ * other than 0 ends the call with TORII_ABORTED here. The team then fails if others made that call, and if the call is
  * persistent. */
 typedef int (*torii_leaf_function)(size_t leaf, void* out, void* data);
 

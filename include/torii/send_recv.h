@@ -3,8 +3,8 @@
  *
  * A receive takes the first send that has come and that it accepts, by rank and tag. A send is taken by the first
  * receive that was posted and accepts it. So sends of one rank with one tag are received in the order in which they
- * were made. They are in no order with the collectives of the team: a rank may make either in any order, and a refused
- * one counts for nobody.
+ * were made. Sends and receives are in no order with the collectives of the team. A rank may make either in any order,
+ * and a refused one counts for nobody.
  *
  * A send of up to some kilobytes returns when its bytes are in the receiver's memory, without waiting for the receive
  * while there is room. A longer one returns when it has been received. Nothing is written into a receiver's buffer but

@@ -198,7 +198,8 @@ TORII_API int torii_team_lost(const torii_team* team, int* members, int capacity
  * or did not move. The same on all ranks that got this status. Answers as torii_team_lost. */
 TORII_API int torii_team_absent(const torii_team* team, int* members, int capacity);
 /* The most messages to different ranks that one alltoall, scatter or gather of this rank has had under way at once on
- * the team: begun, and not yet arrived. Never more than torii_choice.window says. 0 before the first; -1 for NULL. */
+ * the team. Such messages have begun and not yet arrived. Never more than torii_choice.window says. 0 before the first;
+ * -1 for NULL. */
 TORII_API int torii_most_in_flight(const torii_team* team);
 /* Ends every call on the team, on all ranks, with TORII_ABORTED; `reason` is in its text and may be NULL. Does not
  * wait. From any thread, at any time while the team exists. */
@@ -225,8 +226,8 @@ typedef void (*torii_store_function)(const void* from, size_t offset_bytes, size
  *
  * Block i of rank r's input of an alltoall becomes block r of rank i's result.
  *
- * Rank r's result of a scan combines the inputs of ranks 0 to r, in this order; of an exscan those of ranks 0 to r - 1.
- * Rank 0's result of an exscan is left as it is.
+ * Rank r's result of a scan combines the inputs of ranks 0 to r, in this order. In an exscan it combines those of ranks
+ * 0 to r - 1. Rank 0's result of an exscan is left as it is.
  *
  * With `unequal`, on all ranks or on none, blocks of alltoall, scatter, gather and all_gather have lengths of their own
  * (alltoallv, scatterv, gatherv, allgatherv). `input_counts[i]` elements go to rank i, `result_counts[i]` come from

@@ -149,7 +149,7 @@ class Team : public SendsAndReceives<Team>,
   [[nodiscard]] torii_status gather(Input<Element> input, const Blocks<Element>& result, int root) noexcept {
     return run(cpp::gather(input, result, root));
   }
-  /// This rank's rows of a rows x columns matrix become its rows of the columns x rows matrix; both are dealt by rows
+  /// This rank's rows of a rows x columns matrix become its rows of the columns x rows matrix. Both are dealt by rows
   /// as torii_split says.
   template <typename Element>
   [[nodiscard]] torii_status transpose(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
