@@ -10,7 +10,7 @@
 /* With more ranks the staging of a background team cannot hold the plans for all roots (tune_table_background.json). */
 #define ROOTED_RANKS_MAX 16
 
-/* Open MPI numbers communicators by iallreduce of one int by max or min; for an intercommunicator, by ireduce and
+/* Open MPI numbers communicators by iallreduce of one int by max or min. For an intercommunicator, it uses ireduce and
  * ibcast of one int within each group. MPI_Comm_idup starts these calls from inside opal_progress(), on each rank at
  * another place among the operations of the communicator. Torii wants one order on all ranks, so it leaves every call
  * that looks like them, and does not count it. */
