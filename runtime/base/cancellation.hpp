@@ -9,7 +9,7 @@ namespace torii {
 /// Holds cancellation of the calling thread back while it lives. System calls such as poll() end a cancelled thread
 /// from within, by an exception. That exception passes through functions which are noexcept, and so ends the process.
 /// And a rank that left a call half-way would leave its peers waiting. Holding it back costs some 20 ns. On one node a
-/// call is mostly loads and stores: there only the parts that make system calls (preparing, putting in place, waiting,
+/// call is mostly loads and stores. There only the parts that make system calls (preparing, putting in place, waiting,
 /// failing) hold it back.
 class CancellationHeld {
  public:

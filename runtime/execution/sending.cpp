@@ -15,7 +15,7 @@ constexpr auto kShortCallBytes = tuned<std::size_t>("sending.short_call_bytes");
 constexpr auto kClaimedBytesMax = tuned<std::size_t>("stores.claimed_bytes_max");
 
 /// Towards another node one of the pair's own engines, otherwise the next of all in rotation. A short call uses one
-/// engine for all peers. Both ends have to poll each engine that carries something; over sockets a poll is a system
+/// engine for all peers. Both ends have to poll each engine that carries something. Over sockets a poll is a system
 /// call or two, which costs more than a second engine saves.
 int engine_of(RunningCall& call, const RingPlace& place, std::uint64_t message) noexcept {
   if (!place.remote) return call.engines.next();

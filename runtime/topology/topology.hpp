@@ -85,7 +85,7 @@ class Topology {
   Coordinates coordinates(int rank) const noexcept;
   /// The first rank of the node at these coordinates.
   int rank(const Coordinates& at) const noexcept;
-  /// The rank at the same place on the node one step along `dimension` in `direction` (+1 or -1); -1 if a mesh ends
+  /// The rank at the same place on the node one step along `dimension` in `direction` (+1 or -1). -1 if a mesh ends
   /// there or the extent is 1.
   int neighbour(int rank, int dimension, int direction) const noexcept;
   /// The topology of a team of `ranks`, in this order. On a torus the ranks must form a row, a plane or a box, along
