@@ -164,7 +164,7 @@ class EngineTransport : public Transport {
   }
 
   /// Collective. Every engine greets those of all peers on other nodes and waits for their greetings. A provider may
-  /// connect only at the first put and then needs progress() at both ends, but later a peer may be in no call for long.
+  /// connect only at the first put and then needs progress() at both ends. But later a peer may be in no call for long.
   /// Throws Error on all ranks: timeout or peer_lost with the missing rank, transport.
   void connect_all(Bootstrap& bootstrap, const EngineOptions& options) {
     together(bootstrap, [&] { greet_all(options); });

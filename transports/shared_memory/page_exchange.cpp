@@ -139,7 +139,7 @@ void Replacement::take_place(std::uintptr_t place) {
   {
     const WriteHold hold({place, place + bytes_});
     std::memcpy(pages_, old, bytes_);
-    // By system call number: a hook may wait for a page that is held here, and the hook of UCX passes on four
+    // By system call number. A hook may wait for a page that is held here, and the hook of UCX passes on four
     // arguments, not five. The kernel checks its limits before it releases the old pages.
     if (syscall(SYS_mremap, pages_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, old) == -1) refused = errno;
   }

@@ -181,7 +181,7 @@ void Network::wait_for_engine(std::uint32_t message) noexcept {
 }
 
 /// The index in `active` of the queue whose first put goes next. If all first links, or the engines that puts name, are
-/// busy, it is the number of queues; `earliest` is then the time at which a put can go.
+/// busy, it is the number of queues. `earliest` is then the time at which a put can go.
 std::size_t Network::find_queue(const Rank& sender, Time& earliest) const noexcept {
   std::size_t best = sender.active.size();
   for (std::size_t i = 0; i < sender.active.size(); ++i) {

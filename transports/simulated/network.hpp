@@ -85,8 +85,8 @@ class WordListener {
 /// link sends in the order in which their heads reach it. A node forwards a message while it still arrives (virtual
 /// cut-through, with room for all that wait). With `sharing` an engine takes the lowest message number, and a message
 /// moves over all links of its way at the rate that network_model.hpp gives. Rates change whenever a message starts or
-/// ends. Words (credits) take `alpha`, on a tree also the latencies of their way, and neither engine nor link: they are
-/// 8 bytes beside segments of kilobytes.
+/// ends. Words (credits) take `alpha`, on a tree also the latencies of their way. They take neither engine nor link,
+/// since they are 8 bytes beside segments of kilobytes.
 ///
 /// An object moves one part of the network; all functions that name a rank are for its own ranks. A message changes
 /// nothing in another part before `alpha`, so all parts can move on by windows of that length at once.
