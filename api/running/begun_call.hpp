@@ -49,6 +49,17 @@ struct TeamCalls {
   return begun;
 }
 
+/// Polls a call that has begun, and tells whether it has ended. Between nodes a poll is a system call or more: there
+/// the call waits like others as soon as this rank has done something.
+[[gnu::always_inline]] inline bool ends_in_first_polls(Execution& execution, bool on_one_node) noexcept {
+  for (int poll = 0; poll < kQuickPolls; ++poll) {
+    const Execution::Progress progress = execution.advance();
+    if (progress == Execution::Progress::done) return true;
+    if (progress == Execution::Progress::moved && !on_one_node) return false;
+  }
+  return false;
+}
+
 /// The call has ended in the first polls.
 [[gnu::always_inline]] inline void end_at_once(OwnCalls& calls, InFlight& in_flight) noexcept {
   calls.end_all();

@@ -44,8 +44,7 @@ bool BlockCalls::begin(const CallArguments& arguments, Status& status) noexcept 
   buffers.salt = begun.salt;
   Execution& execution = team_.channels[at].execution;
   execution.begin(plan, call_plan->shape, buffers);
-  for (int poll = 0; poll < kQuickPolls; ++poll) {
-    if (execution.advance() != Execution::Progress::done) continue;
+  if (ends_in_first_polls(execution, failed_.is_record())) {
     end_at_once(team_.calls, team_.in_flight);
     status = Status::ok;
     return true;

@@ -44,8 +44,7 @@ namespace {
       reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(call_plan.input_shift_bytes),
       reinterpret_cast<std::uintptr_t>(call.result) - static_cast<std::uintptr_t>(call_plan.result_shift_bytes),
       begun.salt);
-  for (int poll = 0; poll < kQuickPolls; ++poll) {
-    if (execution.advance() != Execution::Progress::done) continue;
+  if (ends_in_first_polls(execution, failed_.is_record())) {
     end_at_once(calls_, in_flight_);
     status = Status::ok;
     return true;
