@@ -200,9 +200,9 @@ inline constexpr auto kTuned = std::to_array<Tuned>({
      "the same with 2 ranks, where one reads in place what the other packed",
      "measured, as openmpi.access.LEAST_BYTES, with 2 ranks"},
     {"openmpi.component.DELAY", 300, "calls",
-     "of a communicator before it gets a team, unless coll_torii_delay says another number",
+     "of a group of MPI before it gets a team, unless coll_torii_delay says another number",
      "measured: a team costs the time that torii saves in about so many short calls, 15 us with 2 ranks, up to 540 us "
-     "with 4 on 2 CPUs (perf/results/2026-11-26-communicators.txt)"},
+     "with 4 on 2 CPUs (the run of 2026-11-26 in perf/results/README.md)"},
     {"openmpi.delay.BYTES_LIKE_A_CALL", 512, "bytes", "that count as one short call more",
      "perf/results/2026-11-26-inside-open-mpi.txt: torii saves 0.1 to 2 us of a short call on 2 CPUs, and about ten "
      "times as much of 4 KiB"},
