@@ -197,8 +197,9 @@ std::shared_ptr<KnownClasses> Context::known_classes(ChoiceRules rules) {
   std::erase_if(known_classes_, [](const auto& one) { return one.expired(); });
   for (const auto& one : known_classes_) {
     auto known = one.lock();
+    if (known == nullptr || !(known->rules() == rules)) continue;  // the last team may go at any time
     // Equal trees may come from files of different names, which texts tell.
-    if (known->rules() == rules && known->rules().topology.text() == rules.topology.text()) return known;
+    if (known->rules().topology.text() == rules.topology.text()) return known;
   }
   auto fresh = std::make_shared<KnownClasses>(std::move(rules));
   known_classes_.push_back(fresh);

@@ -2,7 +2,7 @@
 // Branch and bound over the transfers of a broadcast.
 //
 // A partial schedule is extended by every transfer whose earliest start is not before that of the last placed transfer.
-// Of equivalent transfers (Labels) only one is tried. The search runs in stages:
+// Only one of several equivalent transfers (Labels) is tried. The search runs in stages:
 // - It solves the network without latencies, and replays the order found there with latencies.
 // - It runs a short depth-first search, then beam searches of widths 1, 4, 16 and 64 in two orders of preference.
 // - It searches depth first until all partial schedules are examined or the budget is used up.

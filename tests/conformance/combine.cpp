@@ -80,7 +80,7 @@ CellCall::CellCall(torii_team* team, const Cell& cell, const Inputs& inputs)
   if (!is_one) second_ = take(lengths_.result);
   input_ = first_.get() + (is_one ? lengths_.input_at * element_bytes_ : 0);
   result_ = is_one ? first_.get() + lengths_.result_at * element_bytes_ : second_.get();
-  // What is not looked at may be missing.
+  // The call may lack a vector that is not looked at.
   const bool is_missing = !cell.in_place && cell.count % 2 != 0;
   const bool has_result = torii::has_result(cell.collective, rank_, cell.root);
   const void* const input = is_missing && (!has_input() || cell.collective == TORII_BROADCAST) ? nullptr : input_;

@@ -43,7 +43,7 @@ struct Cell {
 /// "reduce of 7 x f32, op sum, root 2, in place, prepared".
 std::string text_of(const Cell& cell);
 
-/// What stands in the vectors of a cell's calls, and what a call says beside its cell.
+/// The contents of the vectors of a cell's calls, and the fields of a call that its cell does not have.
 struct Inputs {
   std::uint64_t seed = 3;              ///< of fill_operand()
   torii_operand fill = nullptr;        ///< in its place
@@ -65,7 +65,7 @@ class CellCall {
   const torii_call& call() const { return call_; }
   /// Writes the input, and into the result what is never right.
   void fill();
-  /// Of this rank; empty where it has none.
+  /// The result of this rank; empty where it has none.
   std::span<const std::byte> result() const;
   bool keeps_input() const;
   /// Compares the result, of which one failure is reported. `where` says what the cell does not.

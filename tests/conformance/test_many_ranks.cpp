@@ -32,7 +32,7 @@ void multiply(const void* left, const void* right, void* out, std::size_t count,
   }
 }
 
-/// What is folded; TORII_USER has triangles.
+/// The types and operations that are folded; TORII_USER combines triangles.
 struct Operand {
   torii_type type;
   torii_op op;

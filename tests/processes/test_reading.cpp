@@ -25,20 +25,20 @@ TEST(Reading, NeverTakesTheBytesOfAnotherProgram) {
   std::filesystem::remove(file);
   const Outcome outcome = run_readers({"become", file});
   std::filesystem::remove(file);
-  if (outcome.code == 3) GTEST_SKIP() << outcome.output;
+  if (outcome.code == 3) GTEST_SKIP() << "ranks may not read each other's memory here: " << outcome.output;
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("peer lost: rank 1"), std::string::npos) << outcome.output;
 }
 
 TEST(Reading, VectorsAtEqualAddressesAreToldApart) {
   const Outcome outcome = run_readers({"addresses"});
-  if (outcome.code == 3) GTEST_SKIP() << outcome.output;
+  if (outcome.code == 3) GTEST_SKIP() << "ranks may not read each other's memory here: " << outcome.output;
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 
 TEST(Reading, WhatIsForbiddenLaterIsSentOrNamed) {
   const Outcome outcome = run_readers({"forbid"});
-  if (outcome.code == 3) GTEST_SKIP() << outcome.output;
+  if (outcome.code == 3) GTEST_SKIP() << "ranks may not read each other's memory here: " << outcome.output;
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   for (const char* const rank : {"0", "1"}) {
     EXPECT_NE(outcome.output.find("rank " + std::string(rank) + ": transport: the transport failed towards rank 1"),

@@ -242,6 +242,24 @@ TEST(CallClasses, SharedOnesAreForgotten) {
   });
 }
 
+/// One thread's team ends while another one makes its own.
+TEST(CallClasses, SharedOnesMayGoWhileOthersAreSought) {
+  tests::ThreadTeam ranks;
+  ranks.ranks = 1;
+  tests::run_as_threads(ranks, [](torii_context* context, torii_team*) {
+    const auto seek = [&] {
+      for (int i = 0; i < 20000; ++i) {
+        ChoiceRules rules;
+        rules.rank = i % 2;
+        EXPECT_EQ(context->context.known_classes(rules)->rules().rank, i % 2);
+      }
+    };
+    std::thread other(seek);
+    seek();
+    other.join();
+  });
+}
+
 /// Callers of two teams meet new classes at once.
 TEST(CallClasses, ThreadsMayShareThem) {
   tests::ThreadTeam ranks;
