@@ -91,7 +91,7 @@ if(TORII_PERF)
   torii_package(
     COMPONENT perf NAME torii-perf SECTION utils
     DEPENDS torii-tools python3
-    SUGGESTS python3-torii valgrind
+    SUGGESTS binutils python3-torii valgrind
     SUMMARY "deterministic collective communication (comparisons)"
     TEXT "${torii_about}
 .

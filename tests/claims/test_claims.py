@@ -15,7 +15,7 @@ EXCERPTS = claims.read_excerpts(pathlib.Path(__file__).with_name("claims.txt").r
 EXCEPTIONS = claims.read_exceptions(pathlib.Path(__file__).with_name("exceptions.txt"))
 GENERATED = ("README.md", "docs/benchmarks.md", "docs/figures/ratios.svg")
 # The name of a saved run, and where it may stand.
-RUN = re.compile(r"\b(?:\d{4}-\d\d-\d\d-[\w-]+\.(?:json|svg|txt)|instructions\.txt)\b")
+RUN = re.compile(r"\b(?:\d{4}-\d\d-\d\d-[\w-]+\.(?:json|svg|txt)|instructions\.txt|call-path-8-bytes\.txt)\b")
 FOLDERS = ("api", "collectives", "perf", "plugins", "runtime", "tests", "tools", "transports")
 
 

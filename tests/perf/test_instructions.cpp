@@ -106,5 +106,21 @@ TEST_F(InstructionsTest, CountsRepeatAndAGreaterOneFails) {
   EXPECT_TRUE(holds(other.output, "built by a slide rule")) << other.output;
 }
 
+TEST_F(InstructionsTest, APathNamesFunctionsInTheOrderOfTheCall) {
+  if (run({"which", "valgrind"}).code != 0) GTEST_SKIP() << "valgrind is not here (Debian package valgrind)";
+  const Outcome outcome = Process({kInstructions, "--bin", bin_dir(), "--path"}).wait(60);
+  if (outcome.code == 3) GTEST_SKIP() << outcome.output;
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  std::size_t place = 0;
+  // "repeat" and "to_c" are inlined.
+  for (const std::string name : {"  torii_run  api/c/", "::repeat  api/running/", "::advance  runtime/execution/",
+                                 "fold  reduce_kernels/", "to_c  api/c/"}) {
+    place = outcome.output.find(name, place);
+    ASSERT_NE(place, std::string::npos) << name << "\n" << outcome.output;
+  }
+  EXPECT_TRUE(holds(outcome.output, " functions in ")) << outcome.output;
+  EXPECT_FALSE(holds(outcome.output, "std::")) << outcome.output;
+}
+
 }  // namespace
 }  // namespace torii::tests
