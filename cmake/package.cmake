@@ -96,7 +96,7 @@ if(TORII_PERF)
     TEXT "${torii_about}
 .
 This package contains the programs and scripts that time torii beside other
-libraries: Open MPI, MPICH, Gloo, FFTW, PyTorch.")
+libraries: Open MPI, MPICH, Gloo, PyTorch.")
 endif()
 if(TARGET mca_coll_torii AND TORII_OPENMPI_COMPONENTS)
   # The library is part of the component; the modules for several nodes are in its package.

@@ -53,7 +53,6 @@ class Torii(CMakePackage):
             # The component needs Open MPI's internal headers, which an Open MPI from Spack does not install by default.
             self.define("TORII_WITH_OPENMPI", False),
             self.define("TORII_WITH_GLOO", False),
-            self.define("TORII_WITH_FFTW", False),
             self.define("TORII_WITH_PYTORCH", False),
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
             self.define_from_variant("TORII_PERF", "perf"),

@@ -41,7 +41,7 @@ Axes axes_of(const Panel& panel, SvgPoint corner) {
 }
 
 std::string stroke_of(const Series& series, const char* width) {
-  return fmt::format("stroke={} stroke-width={}{}", series.color, width, series.dashed ? " stroke-dasharray=5,3" : "");
+  return fmt::format("stroke={} stroke-width={}", series.color, width);
 }
 
 void draw_panel(Svg& svg, const Panel& panel, Scale scale, const std::vector<Series>& series, SvgPoint corner) {

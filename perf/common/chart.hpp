@@ -11,7 +11,6 @@ namespace torii::perf {
 struct Series {
   std::string name;
   std::string color;  ///< as SVG has it
-  bool dashed = false;
 };
 
 struct ChartPoint {

@@ -272,33 +272,5 @@ TEST_F(CompareTest, BetweenNodesTheLimitIsThatOfSockets) {
   }
 }
 
-/// torii's transpose, one over MPI_Alltoall, and FFTW's where it was found: each is checked by the program.
-TEST_F(CompareTest, EveryWayToTransposeIsRight) {
-  int found = 0;
-  for (const std::string mpi : {"openmpi", "mpich"}) {
-    // MPICH's ranks wait for the scheduler where they outnumber the CPUs. 9M is stored past the caches.
-    const std::string ranks = mpi == "openmpi" ? "3" : "2";
-    const std::string sizes = mpi == "openmpi" ? "12,3000,200K" : "8,8K,9M";
-    const fs::path program = fs::path(bin_dir()) / fmt::format("transpose_perf.{}", mpi);
-    const std::string launcher = fmt::format("mpirun.{}", mpi);
-    if (!fs::exists(program) || run({"which", launcher}).code != 0) continue;
-    ++found;
-    const fs::path json = folder_ / fmt::format("transpose_{}.json", mpi);
-    const Outcome outcome = Process({launcher, "-n", "2", program.string(), "--rows", "62", "--columns", "130",
-                                     "--calls", "2", "--json", json.string()},
-                                    kMpiAsRoot)
-                                .wait(60);
-    EXPECT_EQ(outcome.code, 0) << outcome.output;
-    std::ifstream file(json);
-    const auto row = nlohmann::json::parse(file);
-    EXPECT_GE(row.at("ways").size(), 2U) << outcome.output;
-    for (const auto& way : row.at("ways")) EXPECT_EQ(way.at("wrong"), 0) << outcome.output;
-    const Outcome odd = Process({launcher, "-n", "2", program.string(), "--rows", "63"}, kMpiAsRoot).wait(60);
-    EXPECT_NE(odd.code, 0);
-    EXPECT_NE(odd.output.find("--rows is 63; it must be a multiple of the 2 ranks"), std::string::npos) << odd.output;
-  }
-  if (found == 0) GTEST_SKIP() << "neither Open MPI nor MPICH is here";
-}
-
 }  // namespace
 }  // namespace torii::tests

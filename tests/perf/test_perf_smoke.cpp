@@ -86,17 +86,6 @@ TEST(PerfSmoke, InPlaceAllocatedAndLoop) {
   }
 }
 
-TEST(PerfSmoke, Coalesced) {
-  for (const char* memory : {"malloc", "allocated", "adopted"}) {
-    const PerfRun run = measured("coalesced_perf", {"--ranks", "3", "-b", "4", "-e", "64K", "-f", "1024", "--tensors",
-                                                    "20", "--memory", memory, "--set", "CHANNELS=3"});
-    expect_right(run);
-    std::set<std::string> forms;
-    for (const Json& row : run.rows) forms.insert(row.at("form").get<std::string>());
-    EXPECT_EQ(forms, (std::set<std::string>{"separate", "started", "group", "one"}));
-  }
-}
-
 TEST(PerfSmoke, CostsBesideCalls) {
   for (const char* ranks : {"1", "3"}) {
     const Outcome outcome =

@@ -12,8 +12,8 @@ readonly kExitBadCommandLine=2 kExitNotPossible=3
 packages_build=(g++ lld cmake ninja-build ccache pkg-config libhwloc-dev libhwy-dev libfmt-dev libcli11-dev
                 nlohmann-json3-dev libboost-context-dev libxxhash-dev libsodium-dev libgtest-dev libbenchmark-dev)
 packages_optional=(libfabric-dev libucx-dev libpmix-dev libopenmpi-dev openmpi-bin libmpich-dev mpich iproute2
-                   libfftw3-dev libfftw3-mpi-dev libgloo-dev python3-dev python3-numpy python3-pytest python3-torch
-                   libtorch-dev pybind11-dev help2man abigail-tools)
+                   libgloo-dev python3-dev python3-numpy python3-pytest python3-torch libtorch-dev pybind11-dev help2man
+                   abigail-tools)
 packages_tests=(hpcc python3-mpi4py patch)
 packages_count=(valgrind)
 packages_cross=(g++-aarch64-linux-gnu qemu-user)
