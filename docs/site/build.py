@@ -4,8 +4,8 @@
 #
 # The pages are README.md, SECURITY.md, CONTRIBUTING.md and docs/ of the repository at ROOT, in the order of
 # docs/site/navigation.txt; a page has the path of its file. Files that the pages lead to become pages too, pictures are
-# copied. The C and C++ reference comes from doxygen. The exit code is 1 if a page is missing, a link leads nowhere, or
-# doxygen warns.
+# copied. The C and C++ reference comes from doxygen, the list of messages from tools/messages. The exit code is 1 if a
+# page is missing, a link leads nowhere, a message has no advice, or doxygen warns.
 #
 # cmark-gfm renders Markdown as repository hosts do, and headings get the same anchors, so that a page reads the same in
 # both places.
@@ -25,6 +25,7 @@ import render
 from addresses import REFERENCE, SiteError, address
 
 HERE = pathlib.Path(__file__).resolve().parent
+MESSAGES_PAGE = "docs/troubleshooting.md"  # it ends with every message of the library
 
 
 class Site:
@@ -89,7 +90,8 @@ class Site:
 
     def write_file(self, path, is_named):
         if path.endswith(".md"):
-            content, headings, targets = render.markdown(self.root, path, self.labels)
+            more = list_of_messages(self.root) if path == MESSAGES_PAGE else ""
+            content, headings, targets = render.markdown(self.root, path, self.labels, more)
             title = next((render.plain(text) for level, _, text in headings if level == 1), path)
             self.write(path, title, content, headings)
             if is_named:
@@ -148,6 +150,14 @@ def without_broken_summary(text):
 
 def words_of(text):
     return " ".join(render.plain(re.sub(r"</(p|li|td|th|pre|h\d)>", " ", text)).split())
+
+
+def list_of_messages(root):
+    result = subprocess.run([sys.executable, "-B", str(root / "tools/messages/messages"), "--list"], check=False,
+                            capture_output=True, encoding="utf-8")
+    if result.returncode != 0:
+        raise SiteError(result.stderr)
+    return "\n" + result.stdout
 
 
 def build(root, out):

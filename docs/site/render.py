@@ -60,10 +60,12 @@ def with_labels(text, page, labels):
     return re.sub(r'<a href="([^"#:]*)(#[^"]*)?">([\w./]+\.md)</a>', named, text)
 
 
-def markdown(root, path, labels):
-    """A Markdown file: its HTML, its headings, and the files that it leads to. `labels` are those of addresses."""
+def markdown(root, path, labels, more=""):
+    """A Markdown file, with `more` at its end: its HTML, its headings, and the files that it leads to. `labels` are
+    those of addresses."""
     command = ["cmark-gfm", "--unsafe", *(word for name in EXTENSIONS for word in ("-e", name))]
-    text = subprocess.run([*command, str(pathlib.Path(root, path))], check=True, capture_output=True, text=True).stdout
+    text = pathlib.Path(root, path).read_text(encoding="utf-8") + more
+    text = subprocess.run(command, input=text, check=True, capture_output=True, encoding="utf-8").stdout
     links = Links(root, path)
     text = links.all_in(text)
     if links.faults:
