@@ -24,11 +24,12 @@ using torii::c::answered;
 using torii::c::counted;
 using torii::c::invalid;
 using torii::c::is_in_group;
+using torii::c::is_plain;
 using torii::c::is_size;
 using torii::c::kForked;
 using torii::c::number_in;
-using torii::c::open_group;
 using torii::c::read_call;
+using torii::c::read_plain;
 using torii::c::read_struct;
 using torii::c::refuse;
 using torii::c::refused_on;
@@ -44,7 +45,8 @@ static_assert(TORII_REDUCE_SCATTER == static_cast<int>(torii::Collective::reduce
 static_assert(TORII_EXSCAN == static_cast<int>(torii::Collective::exscan) &&
               TORII_EXSCAN + 1 == torii::kCollectiveCount);
 static_assert(TORII_BROADCAST == static_cast<int>(torii::Collective::broadcast));
-static_assert(TORII_AVG == torii::kAverageNumber && TORII_PREMUL_SUM == torii::kProductsNumber);
+static_assert(TORII_AVG == static_cast<int>(torii::OpNumber::average) &&
+              TORII_PREMUL_SUM == static_cast<int>(torii::OpNumber::premul_sum));
 static_assert(TORII_USER == static_cast<int>(torii::Op::user) && TORII_BXOR == static_cast<int>(torii::Op::bxor));
 static_assert(TORII_FLOAT8_E5M2 == static_cast<int>(torii::Type::f8e5m2) && TORII_FLOAT8_E5M2 + 1 == torii::kTypeCount);
 static_assert(TORII_F64_I32 == static_cast<int>(torii::Type::f64_i32) &&
@@ -111,24 +113,27 @@ torii_status hand_out_team(torii_context* context, torii_team** team, Make&& mak
   });
 }
 
-/// Operations::run_cached() folds no leaves. A number that is no collective must not look like one with leaves or
-/// with unequal blocks.
-bool may_repeat(const torii_team* team, const torii_call& call) noexcept {
-  if (static_cast<unsigned>(number_in(call.collective)) >= static_cast<unsigned>(torii::kOfUnequalBlocks)) return false;
-  if (call.leaf != nullptr) return false;
-  return call.leaves == nullptr || (call.leaves->team() == team && call.leaves->intervals->is_one_each());
-}
-
 /// Calls `body` with the plan that would run a call.
 template <typename Body>
 torii_status with_plan(torii_team* team, const torii_call* call, Body&& body) noexcept {
   torii_status status = TORII_OK;
   torii::Request request;
-  if (!read_call(team, call, request.arguments, status)) return status;
+  if (!read_call(team, call, request.call, status)) return status;
   const torii::CancellationHeld held;
   Status prepared_status = Status::ok;
-  const std::unique_ptr<const torii::CallPlan> call_plan = team->team->prepare(request, prepared_status);
-  return call_plan == nullptr ? to_c(prepared_status) : answered([&] { body(*call_plan); });
+  const std::unique_ptr<const torii::CallPlan> call_plan = team->team->operations().prepare(request, prepared_status);
+  return call_plan == nullptr ? to_c(prepared_status) : answered([&] { body(*call_plan, request.call.user()); });
+}
+
+torii_status run_any(torii_team* team, const torii_call* call) noexcept {
+  torii_status status = TORII_OK;
+  torii::CallDescription described;
+  if (!read_call(team, call, described, status)) return refused_or_in_group(team, status);
+  if (described.leaves() != nullptr && described.has_functions() && is_in_group(team)) {
+    return refused_or_in_group(team, invalid("leaf is set in a group, whose calls start at its end; a function writes "
+                                             "leaves when its call starts, so make this call outside of the group"));
+  }
+  return run_or_join(team, described);
 }
 
 }  // namespace
@@ -263,7 +268,7 @@ torii_status torii_team_split(torii_team* team, int color, int key, const torii_
   if (team == nullptr) return invalid("team is NULL");
   torii_status status = TORII_OK;
   torii_team_options own;
-  const torii::Hold hold = team->team->hold();
+  const torii::Hold hold = team->team->operations().waits().hold();
   if (hold.refusal() != Status::ok) return to_c(hold.refusal());
   if (!read_struct(options, own, "torii_team_options", status) || leaves_out(own, status)) {
     return refused_on(team, status);
@@ -307,7 +312,7 @@ torii_status torii_team_destroy(torii_team* team) {
     return invalid("the team has been destroyed; it lives until its last request is freed");
   }
   const torii::CancellationHeld held;
-  const Status left = team->users > 1 ? team->team->leave() : team->team->check_caller();
+  const Status left = team->users > 1 ? team->team->leave() : team->team->operations().waits().check_caller();
   if (left == Status::ok) {
     if (team->life != nullptr) team->life->team = nullptr;
     torii::c::leave(team);
@@ -319,43 +324,19 @@ torii_status torii_team_destroy(torii_team* team) {
 
 int torii_most_in_flight(const torii_team* team) {
   if (team == nullptr || team->context->context.is_forked_child()) return -1;
-  return team->team->transfers_in_flight_most();
+  return team->team->operations().channels().transfers_in_flight_most();
 }
 
 torii_status torii_team_abort(torii_team* team, const char* reason) {
   if (team == nullptr) return invalid("team is NULL");
-  return guarded_in(team->context, [&] { team->team->abort(reason == nullptr ? "" : reason); });
+  return guarded_in(team->context, [&] { team->team->operations().abort(reason == nullptr ? "" : reason); });
 }
 
 torii_status torii_run(torii_team* team, const torii_call* call) {
-  torii::c::Group* const group = open_group(team);
-  const bool may_be_quick = group == nullptr && team != nullptr && call != nullptr && call->size == sizeof(*call);
-  if (may_be_quick && call->unequal == 0 && call->load == nullptr && call->store == nullptr &&
-      call->timeout_seconds == 0 && call->input_blocks == nullptr && call->result_blocks == nullptr &&
-      may_repeat(team, *call)) {
-    const torii::CallKey plain = {number_in(call->collective) + (call->leaves == nullptr ? 0 : torii::kOneLeafEach),
-                                  number_in(call->type),
-                                  number_in(call->op),
-                                  call->root,
-                                  call->input,
-                                  call->count,
-                                  call->result};
-    Status status = Status::ok;
-    if (team->team->run_cached(plain, status)) return to_c(status);
-  }
-  torii_status status = TORII_OK;
-  torii::CallArguments arguments;
-  if (may_be_quick && call->unequal != 0 && torii::c::read_blocks_call(*call, arguments)) {
-    Status quick_status = Status::ok;
-    if (team->team->run_blocks(arguments, quick_status)) return to_c(quick_status);
-    arguments = {};
-  }
-  if (!read_call(team, call, arguments, status)) return refused_or_in_group(team, status);
-  if (group != nullptr && arguments.leaf.write != nullptr) {
-    return refused_or_in_group(team, invalid("leaf is set in a group, whose calls start at its end; a function writes "
-                                             "leaves when its call starts, so make this call outside of the group"));
-  }
-  return run_or_join(team, group, arguments);
+  if (!is_plain(call)) return run_any(team, call);
+  torii::CallDescription described;
+  read_plain(*call, described);
+  return run_or_join(team, described);
 }
 
 torii_status torii_refuse(torii_team* team, const char* reason) {
@@ -366,8 +347,8 @@ torii_status torii_refuse(torii_team* team, const char* reason) {
 torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count, torii_operand operand,
                           void* operand_data, void* out) {
   if (team == nullptr || operand == nullptr || out == nullptr) return invalid("team, operand or out is NULL");
-  return with_plan(team, call, [&](const torii::CallPlan& call_plan) {
-    torii::expect(*team->team, call_plan, first, count, operand, operand_data, static_cast<std::byte*>(out));
+  return with_plan(team, call, [&](const torii::CallPlan& call_plan, const torii::kernels::UserFunction* user) {
+    torii::expect(*team->team, call_plan, user, first, count, operand, operand_data, static_cast<std::byte*>(out));
   });
 }
 
@@ -375,7 +356,7 @@ torii_status torii_choose(torii_team* team, const torii_call* call, torii_choice
   if (team == nullptr || choice == nullptr) return invalid("team or choice is NULL");
   torii_status status = TORII_OK;
   if (!is_size(choice->size, "torii_choice", status)) return status;
-  return with_plan(team, call, [&](const torii::CallPlan& call_plan) {
+  return with_plan(team, call, [&](const torii::CallPlan& call_plan, const torii::kernels::UserFunction*) {
     torii_choice full = {};
     full.size = choice->size;
     full.algorithm = call_plan.selected->algorithm->name.data();

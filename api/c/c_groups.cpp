@@ -52,8 +52,8 @@ Group* group_of(const torii_team* team) noexcept {
   return found == groups.end() ? nullptr : &*found;
 }
 
-torii_status join_group(Group& group, const CallArguments& arguments) noexcept {
-  const torii_status status = answered([&] { group.calls->add(arguments, group.team->team->members()); });
+torii_status join_group(Group& group, const CallDescription& call) noexcept {
+  const torii_status status = answered([&] { group.calls->add(call, group.team->team->members()); });
   if (status != TORII_OK) group.calls->refuse(static_cast<Status>(status), last_error());
   return status;
 }

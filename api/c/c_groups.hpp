@@ -27,14 +27,16 @@ inline Group* open_group(const torii_team* team) noexcept {
 inline bool is_in_group(const torii_team* team) noexcept { return open_group(team) != nullptr; }
 
 /// The collective joins the group.
-torii_status join_group(Group& group, const CallArguments& arguments) noexcept;
+torii_status join_group(Group& group, const CallDescription& call) noexcept;
 
 /// refused_on(), or the refusal of the thread's group: for calls that would have joined it.
 torii_status refused_or_in_group(torii_team* team, torii_status status) noexcept;
 
-/// run_to_completion(), or the call joins `group` if that is not nullptr.
-inline torii_status run_or_join(torii_team* team, Group* group, const CallArguments& arguments) noexcept {
-  return group != nullptr ? join_group(*group, arguments) : run_to_completion(team, arguments);
+/// Makes the call and waits for its end, or the call joins the thread's group.
+inline torii_status run_or_join(torii_team* team, const CallDescription& call) noexcept {
+  if (team == nullptr) return invalid("team is NULL");
+  Group* const group = open_group(team);
+  return group != nullptr ? join_group(*group, call) : to_c(team->team->operations().run(call));
 }
 
 }  // namespace torii::c

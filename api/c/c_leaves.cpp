@@ -7,7 +7,6 @@
 using torii::c::answered;
 using torii::c::are_known;
 using torii::c::counted;
-using torii::c::Group;
 using torii::c::invalid;
 using torii::c::open_group;
 using torii::c::refused_on;
@@ -30,30 +29,12 @@ torii_status run_over(const torii_leaves* leaves, torii::Collective collective, 
   if (leaves == nullptr) return invalid("leaves is NULL; torii_leaves_create makes it");
   torii_team* const team = leaves->team();
   if (team == nullptr) return invalid("the team of the leaves has been destroyed");
-  Group* const group = open_group(team);
-  if (group == nullptr && leaves->intervals->is_one_each()) {
-    const torii::CallKey plain = {static_cast<int>(collective) + torii::kOneLeafEach,
-                                  type,
-                                  op,
-                                  root,
-                                  buffers.input,
-                                  buffers.count,
-                                  buffers.result};
-    torii::Status status = torii::Status::ok;
-    if (team->team->run_cached(plain, status)) return to_c(status);
-  }
   if (!are_known(type, op)) return refused_or_in_group(team, unknown(type, op));
-  torii::CallArguments arguments;
-  arguments.collective = collective;
-  arguments.input = buffers.input;
-  arguments.result = buffers.result;
-  arguments.count = buffers.count;
-  arguments.type = static_cast<torii::Type>(type);
-  arguments.root = root;
-  arguments.leaves = leaves->intervals;
-  arguments.leaf_stride = buffers.stride;
-  set_op(arguments, op);
-  return run_or_join(team, group, arguments);
+  torii::CallDescription call;
+  call.spec = {collective, static_cast<torii::Type>(type), static_cast<torii::OpNumber>(op), 0, root, buffers.count};
+  call.memory = {buffers.input, buffers.result};
+  call.set_leaves({leaves->intervals, buffers.stride, {}});
+  return run_or_join(team, call);
 }
 
 }  // namespace
@@ -68,7 +49,7 @@ torii_status torii_leaves_create(torii_team* team, size_t leaves, size_t first, 
   }
   if (handle == nullptr) return refused_on(team, invalid("the place for the leaves is NULL"));
   const torii::CancellationHeld held;
-  const torii::Hold hold = team->team->hold();
+  const torii::Hold hold = team->team->operations().waits().hold();
   if (hold.refusal() != torii::Status::ok) return to_c(hold.refusal());
   return counted(team, [&] {
     return answered([&] {

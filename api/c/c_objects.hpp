@@ -83,16 +83,16 @@ inline torii_status invalid(const std::string& text) { return refuse(Status::inv
 /// A call on a team was refused, as `status` and last_error() say, before the team saw it. It counts as this rank's
 /// call all the same, so that the calls of its peers pair with the right ones.
 inline torii_status refused_on(torii_team* team, torii_status status) {
-  if (team != nullptr) team->team->count_refusal(last_error());
+  if (team != nullptr) team->team->operations().count_refusal(last_error());
   return status;
 }
 
 /// Code that makes calls of the team itself. If it fails before the first of them, that counts as this rank's call.
 template <typename Body>
 torii_status counted(torii_team* team, Body&& body) noexcept {
-  const std::uint64_t before = team->team->calls();
+  const std::uint64_t before = team->team->operations().calls();
   const torii_status status = body();
-  return status == TORII_OK || team->team->calls() != before ? status : refused_on(team, status);
+  return status == TORII_OK || team->team->operations().calls() != before ? status : refused_on(team, status);
 }
 
 inline bool is_from_0_to(int number, int last) { return number >= 0 && number <= last; }
@@ -105,13 +105,6 @@ inline bool are_known(int type, int op) { return is_from_0_to(type, kTypeLast) &
 inline torii_status unknown(int type, int op) {
   return invalid("type is " + std::to_string(type) + " and op " + std::to_string(op) + "; types end at " +
                  std::to_string(kTypeLast) + ", operations at " + std::to_string(kOpLast));
-}
-
-inline torii_status run_to_completion(torii_team* team, const CallArguments& arguments) noexcept {
-  if (team == nullptr) return invalid("team is NULL");
-  Request request;
-  request.arguments = arguments;
-  return to_c(team->team->run(request));
 }
 
 /// Runs code that may throw, and answers as the C interface does. The code makes no system call at which a cancelled

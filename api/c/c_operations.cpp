@@ -4,8 +4,6 @@
 #include "api/c/c_structs.hpp"
 
 using torii::c::are_known;
-using torii::c::Group;
-using torii::c::open_group;
 using torii::c::refused_or_in_group;
 using torii::c::run_or_join;
 using torii::c::unequal_call;
@@ -18,40 +16,23 @@ torii_status no_factor() {
       "op premul_sum needs a factor; use torii_run, torii_start or torii_prepare with torii_call.factor");
 }
 
-/// The named functions: what torii_run does, without the detour of a torii_call.
+/// The named functions: what torii_run does, without the detour of a torii_call. A user's operation has no function
+/// here, and is refused where plans are made.
 torii_status run_plain(torii_team* team, torii::Collective collective, const void* input, void* result, size_t count,
                        torii_type type, torii_op op, int root) noexcept {
-  Group* const group = open_group(team);
-  if (team != nullptr && group == nullptr) {
-    const torii::CallKey plain = {static_cast<int>(collective), type, op, root, input, count, result};
-    torii::Status status = torii::Status::ok;
-    if (team->team->run_cached(plain, status)) return torii::c::to_c(status);
-  }
   if (!are_known(type, op)) return refused_or_in_group(team, unknown(type, op));
-  torii::CallArguments arguments;
-  arguments.collective = collective;
-  arguments.input = input;
-  arguments.result = result;
-  arguments.count = count;
-  arguments.type = static_cast<torii::Type>(type);
-  arguments.root = root;
-  set_op(arguments, op);
-  if (arguments.multiplies) return refused_or_in_group(team, no_factor());
-  return run_or_join(team, group, arguments);
+  if (op == TORII_PREMUL_SUM) return refused_or_in_group(team, no_factor());
+  torii::CallDescription call;
+  call.spec = {collective, static_cast<torii::Type>(type), static_cast<torii::OpNumber>(op), 0, root, count};
+  call.memory = {input, result};
+  return run_or_join(team, call);
 }
 
 }  // namespace
 
 extern "C" {
 
-torii_status torii_barrier(torii_team* team) {
-  Group* const group = open_group(team);
-  if (team != nullptr && group == nullptr) {
-    torii::Status status = torii::Status::ok;
-    if (team->team->run_cached({}, status)) return torii::c::to_c(status);
-  }
-  return run_or_join(team, group, {});
-}
+torii_status torii_barrier(torii_team* team) { return run_or_join(team, {}); }
 
 torii_status torii_broadcast(torii_team* team, void* buffer, size_t count, torii_type type, int root) {
   return run_plain(team, torii::Collective::broadcast, nullptr, buffer, count, type, TORII_SUM, root);
@@ -84,14 +65,11 @@ torii_status torii_reduce_scatterv(torii_team* team, const void* input, void* re
     return refused_or_in_group(team,
                                torii::c::invalid("counts is NULL; it must have the length of every rank's block"));
   }
-  torii::CallArguments arguments;
-  arguments.collective = torii::Collective::reduce_scatter;
-  arguments.input = input;
-  arguments.result = result;
-  arguments.type = static_cast<torii::Type>(type);
-  set_op(arguments, op);
-  arguments.block_counts = counts;
-  return run_or_join(team, open_group(team), arguments);
+  torii::CallDescription call;
+  call.spec = {torii::Collective::reduce_scatter, static_cast<torii::Type>(type), static_cast<torii::OpNumber>(op)};
+  call.memory = {input, result};
+  call.set_block_counts(counts);
+  return run_or_join(team, call);
 }
 
 torii_status torii_scan(torii_team* team, const void* input, void* result, size_t count, torii_type type, torii_op op) {

@@ -61,7 +61,7 @@ torii_status start(torii_team* team, const PairCall& call, torii_received* recei
     ++team->users;
   });
   if (made != TORII_OK) return made;
-  const Status status = team->team->submit((*request)->request);
+  const Status status = team->team->operations().submit((*request)->request);
   if (status != Status::ok) {
     drop(*request);
     return to_c(status);
@@ -86,7 +86,7 @@ torii_status run(torii_team* team, PairCall call, torii_received* received) {
   }
   torii::Request request;
   request.pair = &call;
-  const Status status = team->team->run(request);
+  const Status status = team->team->operations().run(request);
   if (status == Status::ok) torii::c::tell_received(call, received);
   return to_c(status);
 }
@@ -140,7 +140,8 @@ torii_status torii_request_cancel(torii_request** request, int* cancelled) {
   torii::Team& team = *(*request)->owner->team;
   if (!is_active(*request)) return TORII_OK;
   bool is_cancelled = false;
-  if (const Status status = team.cancel((*request)->request, is_cancelled); status != Status::ok) return to_c(status);
+  if (const Status status = team.operations().cancel((*request)->request, is_cancelled); status != Status::ok)
+    return to_c(status);
   if (!is_cancelled) return TORII_OK;
   team.wait_to_end((*request)->request);  // it has ended, and maybe nothing is left for the background
   *cancelled = 1;

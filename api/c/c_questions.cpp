@@ -57,7 +57,9 @@ const char* torii_type_name(torii_type type) {
   return is_from_0_to(type, kTypeLast) ? torii::name(static_cast<torii::Type>(type)) : nullptr;
 }
 
-const char* torii_op_name(torii_op op) { return is_from_0_to(op, kOpLast) ? torii::op_name(op) : nullptr; }
+const char* torii_op_name(torii_op op) {
+  return is_from_0_to(op, kOpLast) ? torii::name(static_cast<torii::OpNumber>(op)) : nullptr;
+}
 
 const char* torii_collective_name(torii_collective collective) {
   if (!is_from_0_to(collective, TORII_EXSCAN)) return nullptr;

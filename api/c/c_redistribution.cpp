@@ -43,7 +43,7 @@ torii_status torii_split(size_t items, int ranks, int rank, size_t* first, size_
 torii_status torii_transpose_array(torii_team* team, const void* input, void* result, const size_t* extents,
                                    const int* axes, int dimensions, size_t element_bytes) {
   if (team == nullptr) return invalid("team, extents or axes is NULL");
-  const torii::Hold hold = team->team->hold();
+  const torii::Hold hold = team->team->operations().waits().hold();
   if (hold.refusal() != Status::ok) return to_c(hold.refusal());
   if (extents == nullptr || axes == nullptr) return refused_on(team, invalid("team, extents or axes is NULL"));
   if (dimensions < 1 || dimensions > torii::Transposition::kDimensionsMax) {
@@ -67,7 +67,7 @@ torii_status torii_transpose(torii_team* team, const void* input, void* result, 
 torii_status torii_permute(torii_team* team, const void* input, size_t count, const uint64_t* destinations,
                            void* result, size_t result_count, size_t item_bytes) {
   if (team == nullptr) return invalid("team is NULL");
-  const torii::Hold hold = team->team->hold();
+  const torii::Hold hold = team->team->operations().waits().hold();
   if (hold.refusal() != Status::ok) return to_c(hold.refusal());
   return status_of(team, [&] {
     return torii::permute(*team->team, team->scratch,

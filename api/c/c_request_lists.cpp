@@ -38,7 +38,7 @@ torii_status read_list(torii_request** requests, int count, Requests& list) {
   });
   if (other == list.end()) {
     for (const torii_request* one : list) {
-      const Status status = is_active(one) ? one->owner->team->check_caller() : Status::ok;
+      const Status status = is_active(one) ? one->owner->team->operations().waits().check_caller() : Status::ok;
       if (status != Status::ok) return to_c(status);
     }
     return TORII_OK;
@@ -48,7 +48,9 @@ torii_status read_list(torii_request** requests, int count, Requests& list) {
 }
 
 /// False also while another thread is inside the team, against the rules.
-bool has_ended(torii_request* request) { return request->owner->team->test(request->request) == torii::HasEnded::yes; }
+bool has_ended(torii_request* request) {
+  return request->owner->team->operations().waits().test(request->request) == torii::HasEnded::yes;
+}
 
 /// The first active request that has ended; -1: none.
 int find_ended(Requests list) {
@@ -60,7 +62,7 @@ int find_ended(Requests list) {
 /// Grows whenever an operation of one of the teams moves.
 std::uint64_t moves_of(Requests list) {
   std::uint64_t moves = 0;
-  for (const torii_request* one : list) moves += is_active(one) ? one->owner->team->moves() : 0;
+  for (const torii_request* one : list) moves += is_active(one) ? one->owner->team->operations().moves() : 0;
   return moves;
 }
 
@@ -100,7 +102,7 @@ torii_status end_first(Requests list) {
   const Requests others = list.subspan(1);
   if (!is_active(first) || std::ranges::none_of(others, is_active)) return torii_wait(&first);
   for (;;) {
-    const torii::HasEnded has_first = first->owner->team->wait(first->request, kTurnNs);
+    const torii::HasEnded has_first = first->owner->team->operations().waits().wait(first->request, kTurnNs);
     if (has_first == torii::HasEnded::yes) return finish(first);
     if (has_first == torii::HasEnded::refused) return TORII_INVALID_ARGUMENT;
     for (torii_request* const one : others) (void)(is_active(one) && has_ended(one));

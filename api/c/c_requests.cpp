@@ -32,13 +32,13 @@ torii_status make_request(torii_team* team, const torii_call* call, torii_reques
   if (status != TORII_OK) return refused_on(team, status);
   ++team->users;
   (*request)->request.is_started = true;
-  if (read_call(team, call, (*request)->request.arguments, status)) return TORII_OK;
+  if (read_call(team, call, (*request)->request.call, status)) return TORII_OK;
   drop(*request);
   return refused_on(team, status);
 }
 
 torii_status drop_refused(torii_request** request, Status status) {
-  (void)(*request)->owner->team->close_channel((*request)->request);
+  (void)(*request)->owner->team->operations().close_channel((*request)->request);
   drop(*request);
   return to_c(status);
 }
@@ -57,7 +57,7 @@ extern "C" {
 torii_status torii_start(torii_team* team, const torii_call* call, torii_request** request) {
   const torii_status made = make_request(team, call, request);
   if (made != TORII_OK) return made;
-  const Status status = team->team->submit((*request)->request);
+  const Status status = team->team->operations().submit((*request)->request);
   if (status != Status::ok) return drop_refused(request, status);
   (*request)->active = true;
   return TORII_OK;
@@ -67,7 +67,7 @@ torii_status torii_prepare(torii_team* team, const torii_call* call, torii_reque
   const torii_status made = make_request(team, call, request);
   if (made != TORII_OK) return made;
   (*request)->request.persistent = true;
-  const Status status = team->team->open_channel((*request)->request);
+  const Status status = team->team->operations().open_channel((*request)->request);
   return status == Status::ok ? TORII_OK : drop_refused(request, status);
 }
 
@@ -78,12 +78,12 @@ torii_status torii_restart(torii_request* request) {
     return refused_on(request->owner, invalid("the request is not persistent: it was made by torii_start"));
   }
   if (request->active) {
-    const torii::Hold hold = request->owner->team->hold();
+    const torii::Hold hold = request->owner->team->operations().waits().hold();
     if (hold.refusal() != Status::ok) return to_c(hold.refusal());
     ++request->request.starts_refused;
     return refused_on(request->owner, invalid("the request is active: wait for it before it is started again"));
   }
-  const Status status = request->owner->team->submit(request->request);
+  const Status status = request->owner->team->operations().submit(request->request);
   if (status != Status::ok) return to_c(status);
   request->active = true;
   return TORII_OK;
@@ -93,13 +93,13 @@ torii_status torii_test(torii_request** request, int* done) {
   if (request == nullptr || done == nullptr) return invalid("request or the place for the answer is NULL");
   *done = 1;
   if (!is_active(*request)) return TORII_OK;
-  return answer((*request)->owner->team->test((*request)->request), request, done);
+  return answer((*request)->owner->team->operations().waits().test((*request)->request), request, done);
 }
 
 torii_status torii_wait(torii_request** request) {
   if (request == nullptr) return invalid("request is NULL");
   if (!is_active(*request)) return TORII_OK;
-  const Status status = (*request)->owner->team->wait((*request)->request);
+  const Status status = (*request)->owner->team->operations().waits().wait((*request)->request);
   return status == Status::ok ? finish(*request) : to_c(status);
 }
 
@@ -109,7 +109,7 @@ torii_status torii_wait_for(torii_request** request, double seconds, int* done) 
   *done = 1;
   if (!is_active(*request)) return TORII_OK;
   const auto most_ns = static_cast<std::int64_t>(std::min(seconds, 1e9) * 1e9);
-  return answer((*request)->owner->team->wait((*request)->request, most_ns), request, done);
+  return answer((*request)->owner->team->operations().waits().wait((*request)->request, most_ns), request, done);
 }
 
 torii_status torii_progress(torii_context* context, int* moved) {
@@ -126,7 +126,7 @@ torii_status torii_request_on_done(torii_request* request, torii_done_function d
   if (request == nullptr || done == nullptr) return invalid("request or the function is NULL");
   if (!request->active) return invalid("the request is not running: start it first");
   if (is_forked(request)) return invalid(torii::c::kForked);
-  return to_c(request->owner->team->call_when_done(request->request, done, data));
+  return to_c(request->owner->team->operations().call_when_done(request->request, done, data));
 }
 
 int torii_context_event_fd(torii_context* context) {
@@ -144,7 +144,7 @@ int torii_context_event_fd(torii_context* context) {
 torii_status torii_request_free(torii_request** request) {
   if (request == nullptr || *request == nullptr) return TORII_OK;
   if ((*request)->active) return invalid("the request is active: wait for it first");
-  const Status status = (*request)->owner->team->close_channel((*request)->request);
+  const Status status = (*request)->owner->team->operations().close_channel((*request)->request);
   if (status != Status::ok) return to_c(status);
   drop(*request);
   return TORII_OK;

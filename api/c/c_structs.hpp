@@ -38,13 +38,29 @@ int number_in(const Enum& field) {
   return number;
 }
 
-/// Reads a call on a team; false when it makes no sense, and `status` says what is returned. Whether a team can run it,
-/// the team finds out.
-bool read_call(const torii_team* team, const torii_call* given, CallArguments& arguments, torii_status& status);
-
-/// Reads a call of this version with unequal blocks that BlockCalls may take. False for others, and for
-/// all that read_call() refuses.
-bool read_blocks_call(const torii_call& call, CallArguments& arguments) noexcept;
+/// The words that describe most calls.
+inline CallSpec spec_of(const torii_call& call) noexcept {
+  return normalised({static_cast<Collective>(number_in(call.collective)), static_cast<Type>(number_in(call.type)),
+                     static_cast<OpNumber>(number_in(call.op)), 0, call.root, call.count});
+}
+/// Whether these words and the buffers are all of a call of this version, and have known numbers. One branch for all
+/// other fields, which few calls have.
+inline bool is_plain(const torii_call* call) noexcept {
+  const auto is_set = [](auto pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+  if (call == nullptr || call->size != sizeof(*call)) return false;
+  if (static_cast<unsigned>(number_in(call->collective)) > TORII_EXSCAN) return false;
+  if (static_cast<unsigned>(number_in(call->type)) > kTypeLast) return false;
+  if (static_cast<unsigned>(number_in(call->op)) >= TORII_USER || call->timeout_seconds != 0) return false;
+  return (is_set(call->input_blocks) | is_set(call->result_blocks) | is_set(call->load) | is_set(call->store) |
+          is_set(call->leaves) | is_set(call->leaf) | static_cast<unsigned>(call->unequal)) == 0;
+}
+inline void read_plain(const torii_call& call, CallDescription& described) noexcept {
+  described.spec = spec_of(call);
+  described.memory = {call.input, call.result};
+}
+/// Reads any call on a team; false when it makes no sense, and `status` says what is returned. Whether a team can run
+/// it, the team finds out.
+bool read_call(const torii_team* team, const torii_call* given, CallDescription& call, torii_status& status);
 
 /// A call with unequal blocks, whose lengths and places are still to be set.
 torii_call unequal_call(torii_collective collective, const void* input, void* result, std::size_t count,

@@ -15,17 +15,16 @@
 namespace torii {
 
 void read_lengths(Request& request, const Membership& members) {
-  CallArguments& arguments = request.arguments;
-  if (arguments.block_counts != nullptr && request.block_counts.empty()) {
-    request.block_counts = read_block_counts(arguments, members.ranks());
-    arguments.block_counts = request.block_counts.data();
-    arguments.count = std::accumulate(request.block_counts.begin(), request.block_counts.end(), std::size_t{0});
-  } else if (arguments.unequal && request.unequal == nullptr) {
+  CallDescription& call = request.call;
+  if (call.block_counts() != nullptr && request.block_counts.empty()) {
+    request.block_counts = read_block_counts(call, members.ranks());
+    take_block_counts(request.block_counts, call);
+  } else if (call.spec.has(CallMark::unequal) && request.unequal == nullptr) {
     auto unequal = std::make_unique<UnequalBlocks>();
-    read_blocks(arguments, members.ranks(), members.rank(), *unequal);
+    read_blocks(call, members.ranks(), members.rank(), *unequal);
     request.unequal = std::move(unequal);
-    if (request.unequal->lists_input) arguments.input = request.unequal->input_begin;
-    if (request.unequal->lists_result) arguments.result = request.unequal->result_begin;
+    if (request.unequal->lists_input) call.memory.input = request.unequal->input_begin;
+    if (request.unequal->lists_result) call.memory.result = request.unequal->result_begin;
   }
 }
 
@@ -80,22 +79,22 @@ bool set_input_aside(Request& request) noexcept {
   const CallPlan& call_plan = *request.call_plan;
   const std::size_t bytes = request.input_bytes();
   // The leaves have been folded to float.
-  if (request.arguments.leaves != nullptr) return request.copies.result.make_room(request.result_bytes());
+  if (call_plan.leaves != nullptr) return request.copies.result.make_room(request.result_bytes());
   if (!request.copies.input.make_room(bytes)) return false;
   if (call_plan.sums_as_float) {
-    widen(call_plan, request.arguments.input, request.copies.input.data.get(), bytes / sizeof(float));
+    widen(call_plan, request.call.memory.input, request.copies.input.data.get(), bytes / sizeof(float));
     return request.copies.result.make_room(request.result_bytes());
   }
-  if (call_plan.multiplies) {
-    const Type type = request.arguments.type;
-    kernels::multiply(type, request.arguments.input, request.arguments.factor.data(), request.copies.input.data.get(),
+  if (multiplies(call_plan.spec)) {
+    const Type type = request.call.spec.type;
+    kernels::multiply(type, request.call.memory.input, request.call.factor()->data(), request.copies.input.data.get(),
                       bytes / size_of(type));
     return true;
   }
   if (request.unequal != nullptr) {
     copy_blocks(*request.unequal, request.copies.input.data.get());
   } else if (bytes != 0) {
-    std::memcpy(request.copies.input.data.get(), request.arguments.input, bytes);
+    std::memcpy(request.copies.input.data.get(), request.call.memory.input, bytes);
   }
   return true;
 }

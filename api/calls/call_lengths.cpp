@@ -36,8 +36,8 @@ void take_lengths(Request& request, int rank) {
   unequal.shape.layout = Layout(offsets, request.call_plan->selected->request.tuning.segment_bytes);
   unequal.shape.non_temporal = offsets.back() >= kNonTemporalBytes;
   unequal.own_shift_bytes = static_cast<std::int64_t>(offsets[static_cast<std::size_t>(rank)]);
-  if (rank != request.arguments.root) return;
-  const bool is_scatter = request.arguments.collective == Collective::scatter;
+  if (rank != request.call.spec.root) return;
+  const bool is_scatter = request.call.spec.collective == Collective::scatter;
   unequal.shifts = is_scatter ? unequal.blocks.send_offsets : unequal.blocks.take_offsets;
   bool follow_each_other = true;
   for (std::size_t block = 0; block < unequal.shifts.size(); ++block) {
@@ -50,24 +50,24 @@ void take_lengths(Request& request, int rank) {
 /// Peers reach a vector in place only where its blocks follow each other: they know the layout and no displacements.
 CallBuffers block_buffers(const Request& request, const Context& context) noexcept {
   const UnequalBlocks& unequal = *request.unequal;
-  const CallArguments& arguments = request.arguments;
-  const bool is_scatter = arguments.collective == Collective::scatter;
+  const CallMemory& memory = request.call.memory;
+  const bool is_scatter = request.call.spec.collective == Collective::scatter;
   const std::int64_t* const shifts = unequal.shifts.empty() ? nullptr : unequal.shifts.data();
   const std::int64_t input_shift = is_scatter ? 0 : unequal.own_shift_bytes;
   const std::int64_t result_shift = is_scatter ? unequal.own_shift_bytes : 0;
   CallBuffers buffers;
   buffers.salt = request.salt;
-  buffers.input = reinterpret_cast<std::uintptr_t>(arguments.input) - static_cast<std::uintptr_t>(input_shift);
-  buffers.result = reinterpret_cast<std::uintptr_t>(arguments.result) - static_cast<std::uintptr_t>(result_shift);
+  buffers.input = reinterpret_cast<std::uintptr_t>(memory.input) - static_cast<std::uintptr_t>(input_shift);
+  buffers.result = reinterpret_cast<std::uintptr_t>(memory.result) - static_cast<std::uintptr_t>(result_shift);
   (is_scatter ? buffers.input_shifts : buffers.result_shifts) = shifts;
   if (buffers.input_shifts == nullptr && unequal.input_bytes != 0) {
-    if (const auto offset = context.reachable(arguments.input, unequal.input_bytes)) {
+    if (const auto offset = context.reachable(memory.input, unequal.input_bytes)) {
       buffers.input_reachable = true;
       buffers.input_offset = *offset - input_shift;
     }
   }
   if (buffers.result_shifts == nullptr && unequal.result_bytes != 0) {
-    if (const auto offset = context.reachable(arguments.result, unequal.result_bytes)) {
+    if (const auto offset = context.reachable(memory.result, unequal.result_bytes)) {
       buffers.result_reachable = true;
       buffers.result_offset = *offset - result_shift;
     }

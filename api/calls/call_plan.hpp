@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "api/calls/call_arguments.hpp"
+#include "api/calls/call_description.hpp"
 #include "api/calls/unequal_blocks.hpp"
 #include "collectives/selection/known_classes.hpp"
 #include "runtime/execution/execution.hpp"
@@ -26,9 +26,10 @@ struct CountRange {
 /// Everything about a call that does not depend on its buffers. While no request uses it, it may be filled in for
 /// another call of its class (PlanCache).
 struct CallPlan {
-  CallClass* its_class = nullptr;             ///< in a PlanCache
-  CallArguments arguments;                    ///< all but the buffers
-  std::vector<std::size_t> block_counts;      ///< to which the arguments' point
+  CallClass* its_class = nullptr;  ///< in a PlanCache
+  CallSpec spec;
+  std::vector<std::size_t> block_counts;  ///< of a reduce_scatter with blocks of unequal lengths
+  const LeafIntervals* leaves = nullptr;
   std::shared_ptr<const ClassPlan> selected;  ///< that of its class
   CallShape shape;
   std::size_t input_bytes = 0;  ///< of the operands that the plan takes, 0 where this rank needs none
@@ -41,12 +42,10 @@ struct CallPlan {
   } record;                         ///< as CallRecord has them
   bool is_finished_at_end = false;  ///< by finish()
   bool sums_as_float = false;       ///< small floats: runs as a call of f32 over copies, which finish() rounds
-  bool multiplies = false;          ///< runs over a copy of the input, multiplied by the call's factor
   bool folds_leaves = false;        ///< the plan's operands are folded from the caller's leaves (leaf_folding.hpp)
   std::uint32_t operands = 1;       ///< of an average
-  /// CallKey::collective of calls that Operations::run_cached() may take: no arrays, no user function, something to do,
-  /// nothing to finish. Or of those that BlockCalls may take. Below 0: neither may take this one.
-  int key = -1;
+  /// Needs no copies, no user function and nothing at its end: a blocking call may begin without a request.
+  bool is_plain = false;
   CountRange counts;  ///< of plain calls of the class that differ from this one in their length alone
   int users = 0;      ///< requests that have started with it and not ended
   /// A channel's installed plan, nullptr until first used there, and its linear program where there is one.

@@ -6,17 +6,17 @@
 
 namespace torii {
 
-bool needs_finish(const CallArguments& arguments, int rank, int operands) noexcept {
-  if (!combines(arguments.collective) || arguments.op == Op::user) return false;
-  if (arguments.averages) return true;
-  return arguments.type == Type::boolean && (operands == 1 || (is_prefix(arguments.collective) && rank <= 1));
+bool needs_finish(const CallSpec& spec, int rank, int operands) noexcept {
+  if (!combines(spec.collective) || spec.op == OpNumber::user) return false;
+  if (averages(spec)) return true;
+  return spec.type == Type::boolean && (operands == 1 || (is_prefix(spec.collective) && rank <= 1));
 }
 
 void finish(const CallPlan& call_plan, const void* from, void* result, std::size_t count) noexcept {
-  if (call_plan.arguments.averages) {
-    kernels::divide(call_plan.arguments.type, {from, call_plan.sums_as_float}, result, count, call_plan.operands);
+  if (averages(call_plan.spec)) {
+    kernels::divide(call_plan.spec.type, {from, call_plan.sums_as_float}, result, count, call_plan.operands);
   } else if (call_plan.sums_as_float) {
-    const kernels::FoldFn fold = kernels::find(Op::sum, call_plan.arguments.type);
+    const kernels::FoldFn fold = kernels::find(Op::sum, call_plan.spec.type);
     const std::uint8_t is_wide = 1;
     fold({.sources = &from, .source_count = 1, .targets = &result, .target_count = 1, .wide_sources = &is_wide}, count);
   } else {
@@ -25,7 +25,7 @@ void finish(const CallPlan& call_plan, const void* from, void* result, std::size
 }
 
 void widen(const CallPlan& call_plan, const void* input, void* floats, std::size_t count) noexcept {
-  const kernels::FoldFn fold = kernels::find(Op::sum, call_plan.arguments.type);
+  const kernels::FoldFn fold = kernels::find(Op::sum, call_plan.spec.type);
   fold({.sources = &input, .source_count = 1, .targets = &floats, .target_count = 1, .wide_targets = 1}, count);
 }
 

@@ -13,7 +13,7 @@ namespace torii {
 /// Whether the result of this rank needs finish(). Averages do, of which only the sum has been made, and truth values
 /// that no fold has made 0 or 1. Every result is a fold of at least two operands, except that of a single rank or leaf,
 /// and of the first ranks of a scan or exscan. `operands`: of ranks or leaves.
-bool needs_finish(const CallArguments& arguments, int rank, int operands) noexcept;
+bool needs_finish(const CallSpec& spec, int rank, int operands) noexcept;
 
 /// Finishes `count` elements of the result of a call whose plan says that they need it. They are at `from`, in the type
 /// with which the call ran, and come to `result`. Both may be one address if the type is the same.

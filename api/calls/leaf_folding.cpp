@@ -16,19 +16,20 @@ namespace {
 class LeafFolding {
  public:
   LeafFolding(const Request& request, ArenaCopies& copies, int rank)
-      : arguments_(request.arguments),
+      : call_(request.call),
+        source_(*request.call.leaves()),
         shape_(request.call_plan->shape),
         copies_(copies),
-        subtrees_(arguments_.leaves->subtrees_of(rank)),
-        first_leaf_(arguments_.leaves->first(rank)),
+        subtrees_(source_.intervals->subtrees_of(rank)),
+        first_leaf_(source_.intervals->first(rank)),
         elements_(shape_.layout.total_bytes() / shape_.unit_bytes),
         widens_(request.call_plan->sums_as_float),
         leaf_shape_(shape_) {
     if (!widens_) return;
     // The leaves are small floats, and the call is one of float.
-    leaf_shape_.type = arguments_.type;
-    leaf_shape_.element_bytes = size_of(arguments_.type);
-    leaf_shape_.fold = kernels::find(arguments_.op, arguments_.type);
+    leaf_shape_.type = call_.spec.type;
+    leaf_shape_.element_bytes = size_of(call_.spec.type);
+    leaf_shape_.fold = kernels::find(op_of(call_.spec), call_.spec.type);
   }
   ~LeafFolding() {
     for (const std::byte* const value : taken_) copies_.give_back(value);
@@ -40,7 +41,7 @@ class LeafFolding {
   void run(std::byte* operands) {
     for (const LeafSubtree& subtree : subtrees_) {
       std::byte* const to = operands + static_cast<std::size_t>(subtree.operand) * shape_.operand_stride_bytes;
-      if (arguments_.leaf.write != nullptr) {
+      if (source_.function.write != nullptr) {
         fold_written(subtree, to);
       } else {
         fold_array(subtree, to);
@@ -57,7 +58,7 @@ class LeafFolding {
 
   void fold_array(const LeafSubtree& subtree, std::byte* to) const {
     const std::size_t stride_bytes = stride() * leaf_shape_.element_bytes;
-    const auto* const input = static_cast<const std::byte*>(arguments_.input);
+    const auto* const input = static_cast<const std::byte*>(call_.memory.input);
     std::vector<const void*> sources;
     sources.reserve(subtree.count);
     for (std::size_t i = 0; i < subtree.count; ++i) {
@@ -67,7 +68,7 @@ class LeafFolding {
   }
 
   /// Elements from one leaf to the next.
-  std::size_t stride() const { return arguments_.leaf_stride == 0 ? elements_ : arguments_.leaf_stride; }
+  std::size_t stride() const { return source_.stride == 0 ? elements_ : source_.stride; }
 
   /// Equal neighbours on the stack are joined at once, so the stack holds a value for each bit of the number of leaves.
   /// Beside it there is a leaf that was just written. Together they are at most log2 of all leaves, and one.
@@ -100,14 +101,13 @@ class LeafFolding {
   /// Folds leaves, or values of the stack that `wide` marks.
   void fold_into(std::byte* to, std::span<const void* const> sources, const std::uint8_t* wide) const {
     void* const target = to;
-    fold(leaf_shape_,
-         {.sources = sources.data(),
-          .source_count = static_cast<int>(sources.size()),
-          .targets = &target,
-          .target_count = 1,
-          .wide_sources = widens_ ? wide : nullptr,
-          .wide_targets = widens_ ? 1U : 0U},
-         elements_, Fold::canonical);
+    const kernels::Operands operands = {.sources = sources.data(),
+                                        .source_count = static_cast<int>(sources.size()),
+                                        .targets = &target,
+                                        .target_count = 1,
+                                        .wide_sources = widens_ ? wide : nullptr,
+                                        .wide_targets = widens_ ? 1U : 0U};
+    fold(operands, elements_, leaf_shape_, call_.user(), Fold::canonical);
   }
 
   /// The last two values become one.
@@ -117,13 +117,14 @@ class LeafFolding {
     Partial& left = stack.back();
     const void* const sources[] = {left.value, right.value};
     void* const target = left.value;
-    fold(shape_, {.sources = sources, .source_count = 2, .targets = &target, .target_count = 1}, elements_, Fold::left);
+    const kernels::Operands operands = {.sources = sources, .source_count = 2, .targets = &target, .target_count = 1};
+    fold(operands, elements_, shape_, call_.user(), Fold::left);
     left.leaves += right.leaves;
     spare_.push_back(right.value);
   }
 
   void write(std::size_t leaf, std::byte* to) const {
-    const int answer = arguments_.leaf.write(leaf, to, arguments_.leaf.data);
+    const int answer = source_.function.write(leaf, to, source_.function.data);
     if (answer == 0) return;
     throw Error(Status::aborted, "the caller's function could not write leaf " + std::to_string(leaf) +
                                      ": it returned " + std::to_string(answer));
@@ -145,7 +146,8 @@ class LeafFolding {
     return value;
   }
 
-  const CallArguments& arguments_;
+  const CallDescription& call_;
+  const LeafSource& source_;
   const CallShape& shape_;
   ArenaCopies& copies_;
   const std::span<const LeafSubtree> subtrees_;
@@ -160,8 +162,8 @@ class LeafFolding {
 
 }  // namespace
 
-void check_leaf_stride(const CallArguments& arguments, const CallPlan& call_plan, int rank) {
-  const std::size_t stride = arguments.leaf_stride, leaves = arguments.leaves->count(rank);
+void check_leaf_stride(const LeafSource& source, const CallPlan& call_plan, int rank) {
+  const std::size_t stride = source.stride, leaves = source.intervals->count(rank);
   if (stride == 0 || leaves < 2) return;
   const CallShape& shape = call_plan.shape;
   const std::size_t elements = shape.layout.total_bytes() / shape.unit_bytes;
@@ -174,10 +176,10 @@ void check_leaf_stride(const CallArguments& arguments, const CallPlan& call_plan
 }
 
 void fold_leaves(Request& request, ArenaCopies& copies, int rank) {
-  const CallArguments& arguments = request.arguments;
+  const LeafSource& source = *request.call.leaves();
   const CallPlan& call_plan = *request.call_plan;
-  const bool has_leaves = arguments.leaves->count(rank) != 0 && arguments.count != 0;
-  if (!has_leaves || (!call_plan.folds_leaves && arguments.leaf.write == nullptr)) return;
+  const bool has_leaves = source.intervals->count(rank) != 0 && request.call.spec.count != 0;
+  if (!has_leaves || (!call_plan.folds_leaves && source.function.write == nullptr)) return;
   request.copies.operands = copies.take(call_plan.input_bytes);
   LeafFolding(request, copies, rank).run(request.copies.operands);
 }

@@ -8,7 +8,7 @@
 namespace torii {
 
 /// Throws Error{invalid_argument} for a distance of the leaves in `input` that is shorter than a leaf, or too long.
-void check_leaf_stride(const CallArguments& arguments, const CallPlan& call_plan, int rank);
+void check_leaf_stride(const LeafSource& source, const CallPlan& call_plan, int rank);
 
 /// Folds the leaves of a request whose call has some, or has them written by the caller's function and folds them as
 /// they come. The operands are in memory of `copies`, unless the plan can take the caller's input as it is. Throws

@@ -16,27 +16,27 @@ namespace {
 /// A user's function and a factor belong to one rank, so equality of neighbours' functions decides nothing here. Such
 /// calls run alone.
 bool may_be_packed(const GroupCall& call, int ranks, std::size_t most_bytes) noexcept {
-  const CallArguments& arguments = call.arguments;
-  switch (arguments.collective) {
+  const CallSpec& spec = call.call.spec;
+  switch (spec.collective) {
     case Collective::broadcast:
     case Collective::all_gather:
       break;
     case Collective::allreduce:
     case Collective::reduce:
     case Collective::reduce_scatter:
-      if (arguments.op == Op::user || arguments.multiplies) return false;
+      if (spec.op == OpNumber::user || multiplies(spec)) return false;
       break;
     default:
       return false;
   }
-  if (arguments.unequal || arguments.block_counts != nullptr || arguments.leaves != nullptr) return false;
-  return arguments.count <= most_bytes && vector_bytes(call, ranks) <= most_bytes;
+  if (has_unequal_blocks(spec) || spec.has(CallMark::leaves)) return false;
+  return spec.count <= most_bytes && vector_bytes(call, ranks) <= most_bytes;
 }
 
 /// The type does not matter where nothing is combined, as between ranks: the packed call is one of bytes.
-bool go_together(const CallArguments& a, const CallArguments& b) noexcept {
-  return a.collective == b.collective && (!has_root(a.collective) || a.root == b.root) &&
-         (!combines(a.collective) || (a.type == b.type && op_number(a) == op_number(b)));
+bool go_together(const CallSpec& a, const CallSpec& b) noexcept {
+  return a.collective == b.collective && a.root == b.root &&
+         (!combines(a.collective) || (a.type == b.type && a.op == b.op));
 }
 
 /// A hash of the lengths of all members, never 0.
@@ -54,19 +54,19 @@ std::int64_t shortest_timeout_ns(std::span<const GroupCall> calls, std::int64_t 
   std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
   bool is_own = false;
   for (const GroupCall& call : calls) {
-    const std::int64_t timeout_ns = call.arguments.timeout_ns;
+    const std::int64_t timeout_ns = call.call.extras.timeout_ns;
     is_own = is_own || timeout_ns != 0;
     shortest = std::min(shortest, timeout_ns != 0 ? timeout_ns : of_team);
   }
   return is_own ? shortest : 0;
 }
 
-/// Calls `body(arguments, offset, bytes)` for each member, with the place of its block in a block of the packed call.
+/// Calls `body(call, offset, bytes)` for each member, with the place of its block in a block of the packed call.
 template <typename Body>
 void for_each_member(std::span<const GroupCall> calls, Body&& body) noexcept {
   std::size_t offset = 0;
   for (const GroupCall& call : calls) {
-    if (call.bytes != 0) body(call.arguments, offset, call.bytes);
+    if (call.bytes != 0) body(call.call, offset, call.bytes);
     offset += call.bytes;
   }
 }
@@ -80,7 +80,7 @@ std::size_t sum_of_bytes(std::span<const GroupCall> calls) noexcept {
 }  // namespace
 
 std::size_t vector_bytes(const GroupCall& call, int ranks) noexcept {
-  return has_block_per_rank(call.arguments.collective) ? call.bytes * static_cast<std::size_t>(ranks) : call.bytes;
+  return has_block_per_rank(call.call.spec.collective) ? call.bytes * static_cast<std::size_t>(ranks) : call.bytes;
 }
 
 std::size_t count_packed(std::span<const GroupCall> calls, int ranks, const PackingLimits& limits) noexcept {
@@ -90,7 +90,7 @@ std::size_t count_packed(std::span<const GroupCall> calls, int ranks, const Pack
   std::size_t count = 1;
   for (; count < calls.size(); ++count) {
     const GroupCall& next = calls[count];
-    if (!go_together(first.arguments, next.arguments)) break;
+    if (!go_together(first.call.spec, next.call.spec)) break;
     if (!may_be_packed(next, ranks, limits.member_bytes)) break;
     bytes += vector_bytes(next, ranks);
     if (bytes > limits.all_bytes) break;
@@ -99,39 +99,38 @@ std::size_t count_packed(std::span<const GroupCall> calls, int ranks, const Pack
 }
 
 void check_members(std::span<const GroupCall> calls, int rank) {
-  for (const GroupCall& call : calls) {
-    const CallArguments& arguments = call.arguments;
-    if (arguments.count == 0) continue;
-    const bool is_broadcast = arguments.collective == Collective::broadcast;
-    const bool has_result = arguments.collective != Collective::reduce || rank == arguments.root;
-    const bool has_functions = is_broadcast && arguments.access.load != nullptr;
-    if (has_result && !has_functions && arguments.result == nullptr) throw_missing_buffer(true);
-    if (!is_broadcast && arguments.input == nullptr) throw_missing_buffer(false);
+  for (const GroupCall& one : calls) {
+    const auto& [spec, memory, extras] = one.call;
+    if (spec.count == 0) continue;
+    const bool has_result = spec.collective != Collective::reduce || rank == spec.root;
+    if (has_result && one.call.access() == nullptr && memory.result == nullptr) throw_missing_buffer(true);
+    if (spec.collective != Collective::broadcast && memory.input == nullptr) throw_missing_buffer(false);
   }
 }
 
-CallArguments packed_call(std::span<const GroupCall> calls, std::byte* memory, const Membership& members) noexcept {
-  CallArguments packed = calls.front().arguments;
+CallDescription packed_call(std::span<const GroupCall> calls, std::byte* memory, const Membership& members) noexcept {
+  CallDescription packed;
+  CallSpec& spec = packed.spec;
+  spec = calls.front().call.spec;
   const std::size_t bytes = sum_of_bytes(calls);
-  if (!combines(packed.collective)) packed.type = Type::u8;
-  packed.count = bytes / size_of(packed.type);
-  packed.access = {};
-  packed.timeout_ns = shortest_timeout_ns(calls, members.timeout_ns());
-  packed.is_packed = true;
-  packed.tag = hash_of_lengths(calls);
+  if (!combines(spec.collective)) spec.type = Type::u8;
+  spec.count = bytes / size_of(spec.type);
+  spec.set(CallMark::packed);
+  spec.tag = hash_of_lengths(calls);
+  packed.extras.timeout_ns = shortest_timeout_ns(calls, members.timeout_ns());
   // In place: a rank's own block is inside the vector.
-  packed.input = packed.result = memory;
+  packed.memory = {memory, memory};
   std::byte* const own_block = memory + static_cast<std::size_t>(members.rank()) * bytes;
-  if (packed.collective == Collective::all_gather) packed.input = own_block;
-  if (packed.collective == Collective::reduce_scatter) packed.result = own_block;
+  if (spec.collective == Collective::all_gather) packed.memory.input = own_block;
+  if (spec.collective == Collective::reduce_scatter) packed.memory.result = own_block;
   return packed;
 }
 
 void pack(std::span<const GroupCall> calls, std::byte* memory, const Membership& members) noexcept {
   const std::size_t all_bytes = sum_of_bytes(calls);
-  const Collective collective = calls.front().arguments.collective;
-  for_each_member(calls, [&](const CallArguments& call, std::size_t offset, std::size_t bytes) {
-    const auto* const input = static_cast<const std::byte*>(call.input);
+  const Collective collective = calls.front().call.spec.collective;
+  for_each_member(calls, [&](const CallDescription& call, std::size_t offset, std::size_t bytes) {
+    const auto* const input = static_cast<const std::byte*>(call.memory.input);
     if (collective == Collective::reduce_scatter) {
       for (std::size_t block = 0; block < static_cast<std::size_t>(members.ranks()); ++block) {
         std::memcpy(memory + block * all_bytes + offset, input + block * bytes, bytes);
@@ -140,22 +139,22 @@ void pack(std::span<const GroupCall> calls, std::byte* memory, const Membership&
       std::memcpy(memory + static_cast<std::size_t>(members.rank()) * all_bytes + offset, input, bytes);
     } else if (collective != Collective::broadcast) {
       std::memcpy(memory + offset, input, bytes);
-    } else if (members.rank() != call.root) {
+    } else if (members.rank() != call.spec.root) {
       return;
-    } else if (call.access.load != nullptr) {
-      call.access.load(memory + offset, 0, bytes, call.access.data);
+    } else if (const Access* const access = call.access(); access != nullptr) {
+      access->load(memory + offset, 0, bytes, access->data);
     } else {
-      std::memcpy(memory + offset, call.result, bytes);
+      std::memcpy(memory + offset, call.memory.result, bytes);
     }
   });
 }
 
 void unpack(std::span<const GroupCall> calls, const std::byte* memory, const Membership& members) noexcept {
   const std::size_t all_bytes = sum_of_bytes(calls);
-  const Collective collective = calls.front().arguments.collective;
-  for_each_member(calls, [&](const CallArguments& call, std::size_t offset, std::size_t bytes) {
-    auto* const result = static_cast<std::byte*>(call.result);
-    const bool is_root = members.rank() == call.root;
+  const Collective collective = calls.front().call.spec.collective;
+  for_each_member(calls, [&](const CallDescription& call, std::size_t offset, std::size_t bytes) {
+    auto* const result = static_cast<std::byte*>(call.memory.result);
+    const bool is_root = members.rank() == call.spec.root;
     if (collective == Collective::reduce_scatter) {
       std::memcpy(result, memory + static_cast<std::size_t>(members.rank()) * all_bytes + offset, bytes);
     } else if (collective == Collective::all_gather) {
@@ -164,8 +163,8 @@ void unpack(std::span<const GroupCall> calls, const std::byte* memory, const Mem
       }
     } else if (has_root(collective) && is_root != (collective == Collective::reduce)) {
       return;  // a broadcast's root has its vector, and ranks other than the root have no result of a reduce
-    } else if (call.access.store != nullptr) {
-      call.access.store(memory + offset, 0, bytes, call.access.data);
+    } else if (const Access* const access = call.access(); access != nullptr) {
+      access->store(memory + offset, 0, bytes, access->data);
     } else {
       std::memcpy(result, memory + offset, bytes);
     }

@@ -14,8 +14,8 @@ namespace torii {
 
 /// A call that has joined a group.
 struct GroupCall {
-  explicit GroupCall(const CallArguments& given) : arguments(given), bytes(given.count * size_of(given.type)) {}
-  CallArguments arguments;
+  explicit GroupCall(const CallDescription& given) : call(given), bytes(given.spec.count * size_of(given.spec.type)) {}
+  CallDescription call;
   std::size_t bytes;  ///< of its vector, or of one rank's block. Means nothing where the count is beyond all limits
   /// With unequal blocks: their lengths, which were read when the call joined. Otherwise nullptr.
   std::unique_ptr<Request> request;
@@ -41,7 +41,7 @@ std::size_t count_packed(std::span<const GroupCall> calls, int ranks, const Pack
 void check_members(std::span<const GroupCall> calls, int rank);
 
 /// The call that runs in their place, in `memory`, which has vector_bytes() for each of them.
-CallArguments packed_call(std::span<const GroupCall> calls, std::byte* memory, const Membership& members) noexcept;
+CallDescription packed_call(std::span<const GroupCall> calls, std::byte* memory, const Membership& members) noexcept;
 
 /// Copies the members' inputs there before the call, and its results to their places afterwards.
 void pack(std::span<const GroupCall> calls, std::byte* memory, const Membership& members) noexcept;

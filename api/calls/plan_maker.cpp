@@ -12,56 +12,51 @@
 namespace torii {
 namespace {
 
-void check_types(const CallArguments& arguments) {
-  if (!combines(arguments.collective)) return;
-  if (arguments.op == Op::user) {
-    if (arguments.user.call == nullptr) invalid("op is user, but no user function is given");
-    if (arguments.user.element_bytes == 0 || arguments.user.element_bytes > kernels::kUserElementBytesMax) {
-      invalid("user_bytes is " + std::to_string(arguments.user.element_bytes) + "; it must be from 1 to " +
-              std::to_string(kernels::kUserElementBytesMax));
-    }
-    return;
-  }
-  const char* reason = arguments.multiplies ? kernels::why_no_factor(arguments.type)
-                       : arguments.averages ? kernels::why_no_average(arguments.type)
-                                            : kernels::why_not(arguments.op, arguments.type);
+void check_user(const kernels::UserFunction* user) {
+  if (user == nullptr || user->call == nullptr) invalid("op is user, but no user function is given");
+  if (user->element_bytes != 0 && user->element_bytes <= kernels::kUserElementBytesMax) return;
+  invalid("user_bytes is " + std::to_string(user->element_bytes) + "; it must be from 1 to " +
+          std::to_string(kernels::kUserElementBytesMax));
+}
+
+void check_types(const CallSpec& spec) {
+  const char* reason = multiplies(spec) ? kernels::why_no_factor(spec.type)
+                       : averages(spec) ? kernels::why_no_average(spec.type)
+                                        : kernels::why_not(op_of(spec), spec.type);
   if (reason != nullptr) {
-    invalid("op " + std::string(op_name(op_number(arguments))) + " is not defined for type " +
-            std::string(name(arguments.type)) + ": " + reason);
+    invalid("op " + std::string(name(spec.op)) + " is not defined for type " + std::string(name(spec.type)) + ": " +
+            reason);
   }
-  if (!arguments.averages) return;
-  if (is_prefix(arguments.collective)) {
-    invalid("op avg is not defined for " + std::string(name(arguments.collective)) +
+  if (averages(spec) && is_prefix(spec.collective)) {
+    invalid("op avg is not defined for " + std::string(name(spec.collective)) +
             ": every rank combines another number of operands there; use allreduce, reduce or reduce_scatter");
   }
 }
 
-void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ranks) {
-  const bool is_one_block = has_block_per_rank(arguments.collective) && arguments.block_counts == nullptr;
+void check_sizes(const CallSpec& spec, std::size_t unit_bytes, int ranks) {
+  const bool is_one_block = has_block_per_rank(spec.collective) && !spec.has(CallMark::block_counts);
   const std::size_t parts = is_one_block ? static_cast<std::size_t>(ranks) : 1;
   constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / 2;
-  if (arguments.count > kMost / unit_bytes / parts) {
-    invalid("count is " + std::to_string(arguments.count) + ", whose bytes on " + std::to_string(ranks) +
+  if (spec.count > kMost / unit_bytes / parts) {
+    invalid("count is " + std::to_string(spec.count) + ", whose bytes on " + std::to_string(ranks) +
             " ranks overflow; the most is " + std::to_string(kMost / unit_bytes / parts));
   }
-  if (has_root(arguments.collective) && (arguments.root < 0 || arguments.root >= ranks)) {
-    invalid("root is " + std::to_string(arguments.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
+  if (has_root(spec.collective) && (spec.root < 0 || spec.root >= ranks)) {
+    invalid("root is " + std::to_string(spec.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
   }
 }
 
-void check_leaves(const CallArguments& arguments, int ranks) {
-  const Collective collective = arguments.collective;
-  if (!combines(collective) || is_prefix(collective)) {
-    invalid("leaves are set, but " + std::string(name(collective)) +
+void check_leaves(const CallSpec& spec, const LeafIntervals& leaves, int ranks) {
+  if (!combines(spec.collective) || is_prefix(spec.collective)) {
+    invalid("leaves are set, but " + std::string(name(spec.collective)) +
             " has none; use them with allreduce, reduce or reduce_scatter");
   }
-  if (arguments.block_counts != nullptr) invalid("leaves are set, but blocks are unequal; use equal blocks");
-  if (arguments.multiplies) {
+  if (multiplies(spec)) {
     invalid("op premul_sum is not defined over leaves, which share the factor of their rank; multiply the leaves");
   }
-  if (arguments.leaves->ranks() != ranks) {
-    invalid("the leaves are those of a team of " + std::to_string(arguments.leaves->ranks()) +
-            " ranks, but there are " + std::to_string(ranks));
+  if (leaves.ranks() != ranks) {
+    invalid("the leaves are those of a team of " + std::to_string(leaves.ranks()) + " ranks, but there are " +
+            std::to_string(ranks));
   }
 }
 
@@ -78,77 +73,83 @@ Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, const St
   }
 }
 
-PlanRequest PlanMaker::request_of(const CallArguments& arguments, bool wide) const {
+PlanRequest PlanMaker::request_of(const CallSpec& spec, const ClassKey& key) const {
   PlanRequest request;
-  const bool is_gathered_unequally = arguments.unequal && arguments.collective == Collective::all_gather;
-  request.collective = is_gathered_unequally ? Collective::alltoall : arguments.collective;
+  const bool is_gathered_unequally = key.unequal && key.collective == Collective::all_gather;
+  request.collective = is_gathered_unequally ? Collective::alltoall : key.collective;
   request.topology = rules_.topology;
-  request.root = has_root(arguments.collective) ? arguments.root : 0;
-  request.determinism = determinism_of(arguments);
-  request.wide_wire = wide;
-  if (arguments.leaves != nullptr && !arguments.leaves->is_one_subtree_each()) request.leaves = arguments.leaves;
+  request.root = key.root;
+  request.determinism = determinism_of(spec);
+  request.wide_wire = key.widening != Widening::none;
+  if (key.leaves != nullptr && !key.leaves->is_one_subtree_each()) request.leaves = key.leaves;
   return request;
 }
 
-bool PlanMaker::sums_travel_as_float(const CallArguments& arguments) const noexcept {
-  return combines(arguments.collective) && arguments.user.call == nullptr && is_small_float(arguments.type) &&
-         (rules_.wide_wire || determinism_of(arguments) == Determinism::canonical);
+bool PlanMaker::sums_travel_as_float(const CallSpec& spec) const noexcept {
+  return combines(spec.collective) && spec.op != OpNumber::user && is_small_float(spec.type) &&
+         (rules_.wide_wire || determinism_of(spec) == Determinism::canonical);
 }
 
 /// An average is rounded when it has been divided, and so are sums of which ranks have folded a part. These calls run
 /// as calls of float.
-bool PlanMaker::runs_as_float(const CallArguments& arguments) const noexcept {
-  const bool is_folded = arguments.leaves != nullptr && !arguments.leaves->is_one_each();
-  return (arguments.averages || is_folded) && sums_travel_as_float(arguments);
+bool PlanMaker::runs_as_float(const CallSpec& spec) const noexcept {
+  const bool is_folded = spec.has(CallMark::leaves) && !spec.has(CallMark::one_leaf_each);
+  return (averages(spec) || is_folded) && sums_travel_as_float(spec);
 }
 
 /// The library's own calls take neither the team's tune table nor a forced choice.
-Selected PlanMaker::select_for(const CallArguments& arguments, const PlanRequest& request,
-                               std::size_t total_bytes) const {
-  const bool is_own = rules_.own_tune_table != nullptr && !arguments.is_internal;
+Selected PlanMaker::select_for(const CallSpec& spec, const PlanRequest& request, std::size_t total_bytes) const {
+  const bool is_internal = spec.has(CallMark::internal);
+  const bool is_own = rules_.own_tune_table != nullptr && !is_internal;
   try {
     return select(is_own ? *rules_.own_tune_table : members_.context().tune_table(),
-                  arguments.is_internal ? Forced{} : rules_.forced, request,
-                  arguments.unequal ? kUnequalBytes : total_bytes, members_.several_nodes(),
+                  is_internal ? Forced{} : rules_.forced, request,
+                  spec.has(CallMark::unequal) ? kUnequalBytes : total_bytes, members_.several_nodes(),
                   members_.transport().capabilities().put_bytes);
   } catch (const Error& error) {
-    if (!is_ordered(arguments) || rules_.determinism == Determinism::canonical || arguments.leaves != nullptr) throw;
+    if (!is_ordered(spec) || rules_.determinism == Determinism::canonical || spec.has(CallMark::leaves)) throw;
     throw Error(error.status(),
                 error.what() + std::string("; an operation that does not commute runs at canonical, in the order of "
                                            "ranks: set commutes, on all ranks, if this one does"));
   }
 }
 
-ClassKey PlanMaker::key_of(const CallArguments& arguments) const {
-  check_types(arguments);
-  if (arguments.leaves != nullptr) check_leaves(arguments, members_.ranks());
-  const std::size_t element_bytes = own_element_bytes(arguments);
-  if (element_bytes == 0) invalid("type " + std::to_string(static_cast<int>(arguments.type)) + " is unknown");
+ClassKey PlanMaker::key_of(const CallDescription& call) const {
+  // The binding names all fields, so a new one does not compile until it is a part of the key, or is known not to
+  // change the plan: operation, count, tag and, for block counts, content.
+  const auto& [collective, type, op, marks, root, count, user_bytes, tag, content] = call.spec;
+  if (op == OpNumber::user) {
+    check_user(call.user());
+  } else if (combines(collective)) {
+    check_types(call.spec);
+  }
+  if (call.spec.has(CallMark::leaves)) check_leaves(call.spec, *call.intervals(), members_.ranks());
+  const std::size_t element_bytes = own_element_bytes(call.spec);
+  if (element_bytes == 0) invalid("type " + std::to_string(static_cast<int>(type)) + " is unknown");
   const std::size_t unit_bytes = unit_bytes_of(element_bytes);
-  check_sizes(arguments, unit_bytes, members_.ranks());
+  check_sizes(call.spec, unit_bytes, members_.ranks());
   ClassKey key;
   if (unit_bytes > 64) key.long_unit_bytes = unit_bytes;
-  key.collective = arguments.collective;
-  key.root = has_root(arguments.collective) ? arguments.root : 0;
-  key.determinism = determinism_of(arguments);
-  if (sums_travel_as_float(arguments) && !runs_as_float(arguments)) key.widening = widening_of(arguments.type);
-  key.unequal = arguments.unequal;
-  key.has_counts = arguments.block_counts != nullptr;
-  key.is_internal = arguments.is_internal;
-  key.leaves = arguments.leaves;
+  key.collective = collective;
+  key.root = root;
+  key.determinism = determinism_of(call.spec);
+  if (sums_travel_as_float(call.spec) && !runs_as_float(call.spec)) key.widening = widening_of(type);
+  key.unequal = call.spec.has(CallMark::unequal);
+  key.has_counts = call.spec.has(CallMark::block_counts);
+  key.is_internal = call.spec.has(CallMark::internal);
+  key.leaves = call.intervals();
   return key;
 }
 
 /// Lengths of their own do not enter a plan: it is the one for long blocks, whatever they are.
-std::size_t PlanMaker::vector_bytes(const CallArguments& arguments, const ClassKey& key) const noexcept {
-  const std::size_t bytes = (key.unequal ? 0 : arguments.count) * unit_bytes_of(own_element_bytes(arguments));
+std::size_t PlanMaker::vector_bytes(const CallSpec& spec, const ClassKey& key) const noexcept {
+  const std::size_t bytes = spec.count * unit_bytes_of(own_element_bytes(spec));
   const bool is_one_block = has_block_per_rank(key.collective) && !key.has_counts;
   return is_one_block ? bytes * static_cast<std::size_t>(members_.ranks()) : bytes;
 }
 
-std::unique_ptr<CallClass> PlanMaker::make_class(const CallArguments& arguments, const ClassKey& key) const {
-  Selected selected =
-      select_for(arguments, request_of(arguments, key.widening != Widening::none), vector_bytes(arguments, key));
+std::unique_ptr<CallClass> PlanMaker::make_class(const CallSpec& spec, const ClassKey& key) const {
+  Selected selected = select_for(spec, request_of(spec, key), vector_bytes(spec, key));
   PlanRequest& request = selected.request;
   const std::size_t unit_bytes = std::max<std::size_t>(1, key.long_unit_bytes);
   request.tuning.segment_bytes = round_up(request.tuning.segment_bytes, unit_bytes);
@@ -164,48 +165,48 @@ std::unique_ptr<CallClass> PlanMaker::make_class(const CallArguments& arguments,
   return made;
 }
 
-std::unique_ptr<CallClass> PlanMaker::share_class(const CallArguments& arguments, const ClassKey& key) const {
-  if (key.leaves != nullptr) return make_class(arguments, key);
-  if (auto selected = known_->find(key, vector_bytes(arguments, key))) {
+std::unique_ptr<CallClass> PlanMaker::share_class(const CallSpec& spec, const ClassKey& key) const {
+  if (key.leaves != nullptr) return make_class(spec, key);
+  if (auto selected = known_->find(key, vector_bytes(spec, key))) {
     auto known = std::make_unique<CallClass>();
     known->key = key;
     known->selected = std::move(selected);
     return known;
   }
-  auto made = make_class(arguments, key);
+  auto made = make_class(spec, key);
   known_->add(*made);
   return made;
 }
 
-std::unique_ptr<CallPlan> PlanMaker::blank(const CallArguments& arguments, const CallClass& its_class) const {
+std::unique_ptr<CallPlan> PlanMaker::blank(const CallSpec& spec, const CallClass& its_class) const {
   auto call_plan = std::make_unique<CallPlan>();
   call_plan->selected = its_class.selected;
-  if (arguments.unequal && !its_class.selected->is_exchange) call_plan->lengths = make_lengths(arguments, its_class);
+  const bool are_told = spec.has(CallMark::unequal) && !its_class.selected->is_exchange;
+  if (are_told) call_plan->lengths = make_lengths(spec, its_class);
   return call_plan;
 }
 
-std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const {
-  const auto its_class = make_class(arguments, key_of(arguments));
-  auto call_plan = blank(arguments, *its_class);
-  fill(*call_plan, arguments);
+std::unique_ptr<CallPlan> PlanMaker::make(const CallDescription& call) const {
+  const auto its_class = make_class(call.spec, key_of(call));
+  auto call_plan = blank(call.spec, *its_class);
+  fill(*call_plan, call);
   return call_plan;
 }
 
 /// The broadcast by which the root tells the lengths. Throws Error{unsupported} where the plan cannot have blocks of
 /// unequal lengths.
-std::unique_ptr<CallPlan> PlanMaker::make_lengths(const CallArguments& arguments, const CallClass& its_class) const {
-  const bool is_known_to_root =
-      arguments.collective == Collective::scatter || arguments.collective == Collective::gather;
+std::unique_ptr<CallPlan> PlanMaker::make_lengths(const CallSpec& spec, const CallClass& its_class) const {
+  const bool is_known_to_root = spec.collective == Collective::scatter || spec.collective == Collective::gather;
   if (!is_known_to_root || !its_class.selected->may_be_unequal) {
     throw Error(Status::unsupported, std::string(its_class.selected->algorithm->name) +
                                          " has no plan for blocks of unequal lengths; use direct, or auto");
   }
-  CallArguments telling;
-  telling.collective = Collective::broadcast;
-  telling.count = static_cast<std::size_t>(members_.ranks());
-  telling.type = Type::u64;
-  telling.root = arguments.root;
-  telling.is_internal = true;
+  CallDescription telling;
+  telling.spec = {.collective = Collective::broadcast,
+                  .type = Type::u64,
+                  .root = spec.root,
+                  .count = static_cast<std::uint64_t>(members_.ranks())};
+  telling.spec.set(CallMark::internal);
   return make(telling);
 }
 

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "api/agreement/membership.hpp"
-#include "api/calls/call_arguments.hpp"
 #include "api/calls/call_class.hpp"
+#include "api/calls/call_description.hpp"
 #include "api/calls/call_plan.hpp"
 #include "api/calls/team_options.hpp"
 #include "collectives/selection/selection.hpp"
@@ -24,39 +24,39 @@ class PlanMaker {
   PlanMaker(const Membership& members, const TeamOptions& options, std::size_t staging_bytes);
 
   const Topology& topology() const noexcept { return rules_.topology; }
-  /// The class of a call, so far as it does not depend on its length. Throws Error{invalid_argument} for a call that
-  /// cannot be made.
-  ClassKey key_of(const CallArguments& arguments) const;
+  /// Checks a call, and finds its class so far as that does not depend on its length. Throws Error{invalid_argument}
+  /// for a call that cannot be made.
+  ClassKey key_of(const CallDescription& call) const;
   /// The bytes of the call's vector as its layout counts them.
-  std::size_t vector_bytes(const CallArguments& arguments, const ClassKey& key) const noexcept;
+  std::size_t vector_bytes(const CallSpec& spec, const ClassKey& key) const noexcept;
   /// Selects and plans: what takes long. Throws Error{unsupported} for a call that no algorithm serves.
-  std::unique_ptr<CallClass> make_class(const CallArguments& arguments, const ClassKey& key) const;
+  std::unique_ptr<CallClass> make_class(const CallSpec& spec, const ClassKey& key) const;
   /// The same, or what a team that chooses alike has made. Classes with leaves are a team's own.
-  std::unique_ptr<CallClass> share_class(const CallArguments& arguments, const ClassKey& key) const;
+  std::unique_ptr<CallClass> share_class(const CallSpec& spec, const ClassKey& key) const;
   /// A call plan of the class, to be filled in. Throws Error{unsupported}.
-  std::unique_ptr<CallPlan> blank(const CallArguments& arguments, const CallClass& its_class) const;
+  std::unique_ptr<CallPlan> blank(const CallSpec& spec, const CallClass& its_class) const;
   /// Fills in a call plan of the class that nobody uses. Throws Error{invalid_argument}.
-  void fill(CallPlan& call_plan, const CallArguments& arguments) const;
+  void fill(CallPlan& call_plan, const CallDescription& call) const;
   /// Fills in a plain call plan for another length, between count_least and count_most.
   void set_count(CallPlan& call_plan, std::size_t count) const noexcept;
   /// All of these, for one call. Throws Error{invalid_argument | unsupported} for a call that cannot be made.
-  std::unique_ptr<CallPlan> make(const CallArguments& arguments) const;
+  std::unique_ptr<CallPlan> make(const CallDescription& call) const;
 
  private:
   /// At `run` rows may combine in any order; but all rows combine scans in the order of ranks.
-  bool is_ordered(const CallArguments& arguments) const noexcept {
-    return !arguments.commutes && !is_prefix(arguments.collective);
+  static bool is_ordered(const CallSpec& spec) noexcept {
+    return spec.has(CallMark::ordered) && !is_prefix(spec.collective);
   }
-  Determinism determinism_of(const CallArguments& arguments) const noexcept {
-    return arguments.leaves != nullptr || is_ordered(arguments) ? Determinism::canonical : rules_.determinism;
+  Determinism determinism_of(const CallSpec& spec) const noexcept {
+    return spec.has(CallMark::leaves) || is_ordered(spec) ? Determinism::canonical : rules_.determinism;
   }
-  bool sums_travel_as_float(const CallArguments& arguments) const noexcept;
-  bool runs_as_float(const CallArguments& arguments) const noexcept;
-  std::size_t own_element_bytes(const CallArguments& arguments) const noexcept;
-  PlanRequest request_of(const CallArguments& arguments, bool wide) const;
-  Selected select_for(const CallArguments& arguments, const PlanRequest& request, std::size_t total_bytes) const;
-  std::unique_ptr<CallPlan> make_lengths(const CallArguments& arguments, const CallClass& its_class) const;
-  void set_lengths(CallPlan& call_plan, const std::size_t* block_counts) const;
+  bool sums_travel_as_float(const CallSpec& spec) const noexcept;
+  bool runs_as_float(const CallSpec& spec) const noexcept;
+  std::size_t own_element_bytes(const CallSpec& spec) const noexcept;
+  PlanRequest request_of(const CallSpec& spec, const ClassKey& key) const;
+  Selected select_for(const CallSpec& spec, const PlanRequest& request, std::size_t total_bytes) const;
+  std::unique_ptr<CallPlan> make_lengths(const CallSpec& spec, const CallClass& its_class) const;
+  void set_lengths(CallPlan& call_plan) const;
 
   const Membership& members_;
   const std::shared_ptr<KnownClasses> known_;
@@ -67,7 +67,7 @@ class PlanMaker {
 inline constexpr std::size_t kUnequalBytes = static_cast<std::size_t>(-1);
 
 /// The bytes of one element as the caller has it.
-std::size_t element_bytes_of(const CallArguments& arguments) noexcept;
+std::size_t element_bytes_of(const CallSpec& spec) noexcept;
 /// The least power of two not below `bytes`. A user's element counts with this size when vectors are divided, so that
 /// no boundary of blocks, segments or granules cuts an element. Predefined types are powers of two already.
 std::size_t unit_bytes_of(std::size_t bytes) noexcept;

@@ -16,19 +16,6 @@
 
 namespace torii {
 
-/// The few words that describe most calls, as the caller of the C interface wrote them and not yet checked. The buffers
-/// are not adjacent, unlike in torii_call: compilers copy adjacent words in one load. A load of two words that were
-/// just stored one by one waits until both reach the cache.
-struct CallKey {
-  int collective = 0;
-  int type = 0;
-  int op = 0;
-  int root = 0;
-  const void* input = nullptr;
-  std::size_t count = 0;
-  void* result = nullptr;
-};
-
 struct PairCall;
 
 /// Memory that a request keeps from one start to the next.
@@ -52,25 +39,35 @@ struct Copies {
   std::byte* operands = nullptr;  ///< folded from leaves, borrowed from ArenaCopies; nullptr: there are none
 };
 
-struct Request {
-  enum class State : std::uint8_t { idle, queued, running, done };
-  CallArguments arguments;
+/// A call that has its place in the order of calls.
+struct PlacedCall {
   CallPlan* call_plan = nullptr;
+  std::size_t runs_on = 0;     ///< the channel
+  std::uint64_t sequence = 0;  ///< in the order of calls on the shared channels, or persistent_sequence()
+  /// CallHistory::salt() when the call was started. Persistent operations may be started in any order, so theirs is
+  /// that of their preparation, and counts their own refused starts.
+  std::uint32_t salt = 0;
+};
+
+struct Request : PlacedCall {
+  enum class State : std::uint8_t { idle, queued, running, done };
+  Request() = default;
+  explicit Request(const CallDescription& described) noexcept : call(described) {}
+  /// Of a call that runs already.
+  Request(const CallDescription& described, const PlacedCall& placed) noexcept
+      : PlacedCall(placed), call(described), state(State::running) {}
+
+  CallDescription call;
   int channel = -1;  ///< a persistent operation's own channel
   bool persistent = false;
   State state = State::idle;
   Status status = Status::ok;
-  std::uint64_t sequence = 0;  ///< in the order of calls on the shared channels, or persistent_sequence()
-  std::size_t runs_on = 0;     ///< the channel
-  /// CallHistory::salt() when the call was started. Persistent operations may be started in any order, so theirs is
-  /// that of their preparation, and counts their own refused starts.
-  std::uint32_t salt = 0;
   std::uint32_t salt_prepared = 0;
   std::uint32_t starts_refused = 0;
   Copies copies;
   std::unique_ptr<UnequalBlocks> unequal;
   PairCall* pair = nullptr;               ///< of a send or a receive, which it outlives; nullptr: a collective
-  std::vector<std::size_t> block_counts;  ///< to which the arguments' point, once they have been read
+  std::vector<std::size_t> block_counts;  ///< to which the call's point, once they have been read
   bool is_started = false;  ///< by torii_start or torii_restart, so that a caller may wait for its end event
   torii_done_function on_done = nullptr;  ///< called once, when it ends
   void* on_done_data = nullptr;
@@ -83,7 +80,7 @@ struct Request {
   } checks;                      ///< the slow ones
   /// How long a wait for it without progress may last.
   std::int64_t timeout_ns(std::int64_t of_team) const noexcept {
-    return arguments.timeout_ns != 0 ? arguments.timeout_ns : of_team;
+    return call.extras.timeout_ns != 0 ? call.extras.timeout_ns : of_team;
   }
   std::size_t input_bytes() const noexcept { return unequal ? unequal->input_bytes : call_plan->input_bytes; }
   std::size_t result_bytes() const noexcept { return unequal ? unequal->result_bytes : call_plan->result_bytes; }

@@ -2,8 +2,11 @@
 // Reads the lengths and places of unequal blocks out of a caller's arrays.
 #include "api/calls/unequal_blocks.hpp"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "runtime/base/status.hpp"
@@ -77,34 +80,32 @@ std::size_t read_list(const Side& side, std::size_t element_bytes, const std::by
   return sum * element_bytes;
 }
 
-void read_input(const CallArguments& arguments, std::size_t element_bytes, UnequalBlocks& unequal) {
-  const Side side = {"input",         arguments.input_counts,    arguments.input_displacements, arguments.input_blocks,
-                     arguments.count, unequal.blocks.send_bytes, unequal.blocks.send_offsets};
-  unequal.lists_input = arguments.input_blocks != nullptr;
+void read_input(const BlockArrays& arrays, std::size_t element_bytes, UnequalBlocks& unequal) {
+  const Side side = {"input",      arrays.input_counts,       arrays.input_displacements, arrays.input_blocks,
+                     arrays.count, unequal.blocks.send_bytes, unequal.blocks.send_offsets};
+  unequal.lists_input = arrays.input_blocks != nullptr;
   unequal.input_bytes =
       unequal.lists_input ? read_list(side, element_bytes, unequal.input_begin) : read_side(side, element_bytes);
 }
 
-void read_result(const CallArguments& arguments, std::size_t element_bytes, UnequalBlocks& unequal) {
-  const Side side = {
-      "result",        arguments.result_counts,   arguments.result_displacements, arguments.result_blocks,
-      arguments.count, unequal.blocks.take_bytes, unequal.blocks.take_offsets};
+void read_result(const BlockArrays& arrays, std::size_t element_bytes, UnequalBlocks& unequal) {
+  const Side side = {"result",     arrays.result_counts,      arrays.result_displacements, arrays.result_blocks,
+                     arrays.count, unequal.blocks.take_bytes, unequal.blocks.take_offsets};
   const std::byte* begin = nullptr;
-  unequal.lists_result = arguments.result_blocks != nullptr;
+  unequal.lists_result = arrays.result_blocks != nullptr;
   unequal.result_bytes = unequal.lists_result ? read_list(side, element_bytes, begin) : read_side(side, element_bytes);
   unequal.result_begin = const_cast<std::byte*>(begin);
 }
 
-void check_addresses(const CallArguments& arguments, const UnequalBlocks& unequal) {
-  if (unequal.lists_input && arguments.input != nullptr)
-    invalid("input is not NULL, but input_blocks has the addresses");
-  if (unequal.lists_result && arguments.result != nullptr) {
+void check_addresses(const CallMemory& memory, const UnequalBlocks& unequal) {
+  if (unequal.lists_input && memory.input != nullptr) invalid("input is not NULL, but input_blocks has the addresses");
+  if (unequal.lists_result && memory.result != nullptr) {
     invalid("result is not NULL, but result_blocks has the addresses");
   }
-  if (!unequal.lists_input && unequal.input_bytes != 0 && arguments.input == nullptr) {
+  if (!unequal.lists_input && unequal.input_bytes != 0 && memory.input == nullptr) {
     invalid("input is NULL, but its blocks are not empty");
   }
-  if (!unequal.lists_result && unequal.result_bytes != 0 && arguments.result == nullptr) {
+  if (!unequal.lists_result && unequal.result_bytes != 0 && memory.result == nullptr) {
     invalid("result is NULL, but its blocks are not empty");
   }
 }
@@ -112,16 +113,15 @@ void check_addresses(const CallArguments& arguments, const UnequalBlocks& unequa
 /// An alltoall is in place if input == result, or, with lists, if the blocks for and from one peer have one address.
 /// Its input is then copied before the call, block behind block: memory between blocks may be missing, or another
 /// thread's. The own block of a list may stay in its place.
-void find_in_place(const CallArguments& arguments, std::size_t own, UnequalBlocks& unequal) {
+void find_in_place(const CallMemory& memory, std::size_t own, UnequalBlocks& unequal) {
   ExchangeBlocks& blocks = unequal.blocks;
-  const auto* const input = unequal.lists_input ? unequal.input_begin : static_cast<const std::byte*>(arguments.input);
-  const auto* const result =
-      unequal.lists_result ? unequal.result_begin : static_cast<const std::byte*>(arguments.result);
+  const auto* const input = unequal.lists_input ? unequal.input_begin : static_cast<const std::byte*>(memory.input);
+  const auto* const result = unequal.lists_result ? unequal.result_begin : static_cast<const std::byte*>(memory.result);
   const auto address = [](const std::byte* begin, std::int64_t offset) {
     return reinterpret_cast<std::uintptr_t>(begin) + static_cast<std::uintptr_t>(offset);
   };
   const bool has_lists = unequal.has_lists();
-  bool is_in_place = !has_lists && arguments.input == arguments.result;
+  bool is_in_place = !has_lists && memory.input == memory.result;
   for (std::size_t peer = 0; has_lists && peer < blocks.send_bytes.size(); ++peer) {
     if (peer == own || blocks.send_bytes[peer] == 0 || blocks.take_bytes[peer] == 0) continue;
     is_in_place =
@@ -163,34 +163,34 @@ void set_one(std::size_t rank, std::size_t bytes, std::vector<std::size_t>& leng
 }
 
 /// Finds the blocks that this rank sends: none in a scatter, unless it is the root.
-void find_input(const CallArguments& arguments, std::size_t own, std::size_t root, std::size_t element_bytes,
+void find_input(const CallDescription& call, std::size_t own, std::size_t root, std::size_t element_bytes,
                 UnequalBlocks& unequal) {
   ExchangeBlocks& blocks = unequal.blocks;
-  const std::size_t own_bytes = arguments.count * element_bytes;
-  if (arguments.collective == Collective::all_gather) {
+  const std::size_t own_bytes = call.blocks()->count * element_bytes;
+  if (call.spec.collective == Collective::all_gather) {
     blocks.send_bytes.assign(blocks.send_bytes.size(), own_bytes);
     blocks.send_offsets.assign(blocks.send_offsets.size(), 0);
     unequal.input_bytes = own_bytes;
-  } else if (arguments.collective == Collective::gather) {
+  } else if (call.spec.collective == Collective::gather) {
     set_one(root, own_bytes, blocks.send_bytes, blocks.send_offsets);
     unequal.input_bytes = own_bytes;
-  } else if (arguments.collective == Collective::scatter && own != root) {
+  } else if (call.spec.collective == Collective::scatter && own != root) {
     set_one(root, 0, blocks.send_bytes, blocks.send_offsets);
   } else {
-    read_input(arguments, element_bytes, unequal);
+    read_input(*call.blocks(), element_bytes, unequal);
   }
 }
 
-void find_result(const CallArguments& arguments, std::size_t own, std::size_t root, std::size_t element_bytes,
+void find_result(const CallDescription& call, std::size_t own, std::size_t root, std::size_t element_bytes,
                  UnequalBlocks& unequal) {
   ExchangeBlocks& blocks = unequal.blocks;
-  if (arguments.collective == Collective::scatter) {
-    unequal.result_bytes = arguments.count * element_bytes;
+  if (call.spec.collective == Collective::scatter) {
+    unequal.result_bytes = call.blocks()->count * element_bytes;
     set_one(root, unequal.result_bytes, blocks.take_bytes, blocks.take_offsets);
-  } else if (arguments.collective == Collective::gather && own != root) {
+  } else if (call.spec.collective == Collective::gather && own != root) {
     set_one(root, 0, blocks.take_bytes, blocks.take_offsets);
   } else {
-    read_result(arguments, element_bytes, unequal);
+    read_result(*call.blocks(), element_bytes, unequal);
   }
 }
 
@@ -198,30 +198,30 @@ constexpr bool is_short(std::size_t bytes) noexcept { return bytes <= kAtOnceByt
 
 }  // namespace
 
-void read_blocks(const CallArguments& arguments, int ranks, int rank, UnequalBlocks& unequal) {
-  const std::size_t element_bytes = size_of(arguments.type);
+void read_blocks(const CallDescription& call, int ranks, int rank, UnequalBlocks& unequal) {
+  const std::size_t element_bytes = size_of(call.spec.type);
   const auto all = static_cast<std::size_t>(ranks);
   const auto own = static_cast<std::size_t>(rank);
-  const auto root = static_cast<std::size_t>(arguments.root);
+  const auto root = static_cast<std::size_t>(call.spec.root);
   if (root >= all) {
-    invalid("root is " + std::to_string(arguments.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
+    invalid("root is " + std::to_string(call.spec.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
   }
-  if (arguments.count != 0 && arguments.count > kMostBytes / element_bytes) {
-    invalid("count is " + std::to_string(arguments.count) + ", whose bytes overflow; the most is " +
+  if (const std::size_t count = call.blocks()->count; count > kMostBytes / element_bytes) {
+    invalid("count is " + std::to_string(count) + ", whose bytes overflow; the most is " +
             std::to_string(kMostBytes / element_bytes));
   }
   forget_call(all, unequal);
   const ExchangeBlocks& blocks = unequal.blocks;
-  find_input(arguments, own, root, element_bytes, unequal);
-  find_result(arguments, own, root, element_bytes, unequal);
+  find_input(call, own, root, element_bytes, unequal);
+  find_result(call, own, root, element_bytes, unequal);
   if (blocks.send_bytes[own] != blocks.take_bytes[own]) {
     invalid("rank " + std::to_string(rank) + " has " + std::to_string(blocks.send_bytes[own]) +
             " bytes for itself and expects " + std::to_string(blocks.take_bytes[own]));
   }
-  check_addresses(arguments, unequal);
-  if (arguments.collective == Collective::alltoall) find_in_place(arguments, own, unequal);
-  const bool is_scatter = arguments.collective == Collective::scatter;
-  if (is_scatter || arguments.collective == Collective::gather) {
+  check_addresses(call.memory, unequal);
+  if (call.spec.collective == Collective::alltoall) find_in_place(call.memory, own, unequal);
+  const bool is_scatter = call.spec.collective == Collective::scatter;
+  if (is_scatter || call.spec.collective == Collective::gather) {
     unequal.lengths.assign(all, 0);
     const std::vector<std::size_t>& lengths = is_scatter ? blocks.send_bytes : blocks.take_bytes;
     if (own == root) std::copy(lengths.begin(), lengths.end(), unequal.lengths.begin());
@@ -230,10 +230,9 @@ void read_blocks(const CallArguments& arguments, int ranks, int rank, UnequalBlo
       std::ranges::all_of(blocks.send_bytes, is_short) && std::ranges::all_of(blocks.take_bytes, is_short);
 }
 
-std::vector<std::size_t> read_block_counts(const CallArguments& arguments, int ranks) {
-  const std::size_t* const counts = arguments.block_counts;
-  const std::size_t element_bytes =
-      arguments.user.call != nullptr ? arguments.user.element_bytes : size_of(arguments.type);
+std::vector<std::size_t> read_block_counts(const CallDescription& call, int ranks) {
+  const std::size_t* const counts = call.block_counts();
+  const std::size_t element_bytes = call.user() != nullptr ? call.user()->element_bytes : size_of(call.spec.type);
   const std::size_t most = kMostBytes / std::max<std::size_t>(element_bytes, 1);
   std::size_t sum = 0;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -247,6 +246,12 @@ std::vector<std::size_t> read_block_counts(const CallArguments& arguments, int r
     sum += counts[rank];
   }
   return {counts, counts + ranks};
+}
+
+void take_block_counts(std::span<const std::size_t> counts, CallDescription& call) noexcept {
+  call.set_block_counts(counts.data());
+  call.spec.count = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  call.spec.content = XXH3_64bits(counts.data(), counts.size_bytes());
 }
 
 }  // namespace torii

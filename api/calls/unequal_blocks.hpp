@@ -4,9 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
-#include "api/calls/call_arguments.hpp"
+#include "api/calls/call_description.hpp"
 #include "runtime/execution/execution.hpp"
 
 namespace torii {
@@ -35,11 +36,13 @@ struct UnequalBlocks {
   std::vector<std::int64_t> shifts;
   bool is_told = false;
 };
-/// Reads the arrays of `arguments` into `unequal`, which may have been another call's: its memory is used again. Throws
+/// Reads the arrays of `call` into `unequal`, which may have been another call's: its memory is used again. Throws
 /// Error{invalid_argument} for an array that is missing, for lengths that overflow and for an own block that is not as
 /// long at both ends.
-void read_blocks(const CallArguments& arguments, int ranks, int rank, UnequalBlocks& unequal);
+void read_blocks(const CallDescription& call, int ranks, int rank, UnequalBlocks& unequal);
 /// Copies the lengths of a reduce_scatter's blocks. Throws Error{invalid_argument} where they are missing or overflow.
-std::vector<std::size_t> read_block_counts(const CallArguments& arguments, int ranks);
+std::vector<std::size_t> read_block_counts(const CallDescription& call, int ranks);
+/// These are the lengths of the blocks of a reduce_scatter, to which the call points.
+void take_block_counts(std::span<const std::size_t> counts, CallDescription& call) noexcept;
 
 }  // namespace torii

@@ -18,26 +18,31 @@ constexpr std::size_t kKeptInClass = 8;
 constexpr std::size_t kLeftInClass = 32;
 
 /// Where a plain call's plan is looked for: by its length, or by a number for all lengths of like size.
-std::size_t place_of(const CallKey& call, std::size_t length) noexcept {
-  const bool is_rooted = has_root(static_cast<Collective>(call.collective));
-  const std::uint64_t words = static_cast<std::uint64_t>(call.collective) << 48 ^
-                              static_cast<std::uint64_t>(call.type) << 40 ^ static_cast<std::uint64_t>(call.op) << 32 ^
-                              static_cast<std::uint64_t>(is_rooted ? call.root : 0) << 16 ^ length;
+std::size_t place_of(const CallSpec& spec, std::uint64_t length) noexcept {
+  const std::uint64_t words = static_cast<std::uint64_t>(spec.collective) << 48 ^
+                              static_cast<std::uint64_t>(spec.type) << 40 ^ static_cast<std::uint64_t>(spec.op) << 32 ^
+                              static_cast<std::uint64_t>(spec.root) << 16 ^ length;
   return static_cast<std::size_t>(words * 0x9e3779b97f4a7c15ULL >> 56);
 }
 /// No count is so large.
-std::size_t like_length(std::size_t count) noexcept { return ~static_cast<std::size_t>(std::bit_width(count)); }
+std::uint64_t like_length(std::uint64_t count) noexcept { return ~static_cast<std::uint64_t>(std::bit_width(count)); }
 
 /// Whether plans of the two calls have kernels and ends alike, so that one is filled in for the other by its lengths.
-bool are_alike(const CallArguments& a, const CallArguments& b) noexcept {
-  return a.type == b.type && op_number(a) == op_number(b) && a.user.call == b.user.call && (a.tag == 0) == (b.tag == 0);
+bool are_alike(const CallSpec& a, const CallSpec& b) noexcept {
+  return a.type == b.type && a.op == b.op && a.user_bytes == b.user_bytes && (a.tag == 0) == (b.tag == 0);
 }
 
-bool differs_in_length_alone(const CallKey& call, const CallPlan& call_plan) noexcept {
-  const CallArguments& last = call_plan.arguments;
-  return call.collective == call_plan.key && call_plan.counts.contains(call.count) &&
-         call.type == static_cast<int>(last.type) && call.op == static_cast<int>(last.op) &&
-         (call.root == last.root || !has_root(last.collective));
+bool differs_in_length_alone(const CallSpec& spec, const CallPlan& call_plan) noexcept {
+  CallSpec like = call_plan.spec;
+  like.count = spec.count;
+  return like == spec && call_plan.counts.contains(spec.count);
+}
+
+/// The hashes of block counts are compared first.
+bool serves(const CallPlan& call_plan, const CallDescription& call) noexcept {
+  if (call_plan.spec != call.spec) return false;
+  const std::vector<std::size_t>& counts = call_plan.block_counts;
+  return counts.empty() || std::equal(counts.begin(), counts.end(), call.block_counts());
 }
 
 /// Tells the plan from all others of the team on one channel.
@@ -61,61 +66,56 @@ PlanCache::PlanCache(const Membership& members, TeamAgreement& agreement, const 
                      StagingBudget& staging)
     : members_(members), agreement_(agreement), maker_(maker), staging_(staging) {}
 
-CallPlan* PlanCache::find(const CallArguments& arguments) {
-  CallClass& its_class = class_of(arguments);
-  CallPlan* const call_plan = plan_in(its_class, arguments);
+CallPlan* PlanCache::find(const CallDescription& call) {
+  CallClass& its_class = class_of(call);
+  CallPlan* const call_plan = plan_in(its_class, call);
   remember(*call_plan);
   return call_plan;
 }
 
 /// So that recall() finds it, if it is that of a plain call.
 void PlanCache::remember(CallPlan& call_plan) noexcept {
-  const CallArguments& plain = call_plan.arguments;
-  if (!call_plan.counts.contains(plain.count)) return;
-  CallKey call;
-  call.collective = call_plan.key;
-  call.type = static_cast<int>(plain.type);
-  call.op = static_cast<int>(plain.op);
-  call.root = plain.root;
-  recent_[place_of(call, plain.count)] = &call_plan;
-  recent_[place_of(call, like_length(plain.count))] = &call_plan;
+  const CallSpec& spec = call_plan.spec;
+  if (!call_plan.counts.contains(spec.count)) return;
+  recent_[place_of(spec, spec.count)] = &call_plan;
+  recent_[place_of(spec, like_length(spec.count))] = &call_plan;
 }
 
-CallPlan* PlanCache::recall(const CallKey& call) noexcept {
+CallPlan* PlanCache::recall(const CallSpec& spec) noexcept {
   static_assert(kPlaces == 256, "place_of() gives eight bits");
-  CallPlan* const same = recent_[place_of(call, call.count)];
-  if (same != nullptr && same->arguments.count == call.count && differs_in_length_alone(call, *same)) return same;
-  CallPlan* const alike = recent_[place_of(call, like_length(call.count))];
-  if (alike == nullptr || !differs_in_length_alone(call, *alike)) return nullptr;
-  CallPlan* const free = next_unused(*alike->its_class, alike->arguments);
+  CallPlan* const same = recent_[place_of(spec, spec.count)];
+  if (same != nullptr && same->spec == spec && same->is_plain) return same;
+  CallPlan* const alike = recent_[place_of(spec, like_length(spec.count))];
+  if (alike == nullptr || !differs_in_length_alone(spec, *alike)) return nullptr;
+  CallPlan* const free = next_unused(*alike->its_class, alike->spec);
   if (free == nullptr) return nullptr;
-  maker_.set_count(*free, call.count);
+  maker_.set_count(*free, spec.count);
   remember(*free);
   return free;
 }
 
 /// A plan of the class to fill in for a call like this one, each time another plan. nullptr if no plan is free, or if
 /// the class has room for more plans.
-CallPlan* PlanCache::next_unused(CallClass& its_class, const CallArguments& arguments) noexcept {
+CallPlan* PlanCache::next_unused(CallClass& its_class, const CallSpec& spec) noexcept {
   const std::size_t count = its_class.call_plans.size();
   if (count < kKeptInClass) return nullptr;
   for (std::size_t i = 0; i < count; ++i) {
     its_class.next_filled = (its_class.next_filled + 1) % count;
     CallPlan& call_plan = *its_class.call_plans[its_class.next_filled];
-    if (call_plan.users == 0 && are_alike(call_plan.arguments, arguments)) return &call_plan;
+    if (call_plan.users == 0 && are_alike(call_plan.spec, spec)) return &call_plan;
   }
   return nullptr;
 }
 
-CallClass& PlanCache::class_of(const CallArguments& arguments) {
-  const ClassKey key = maker_.key_of(arguments);
-  const std::size_t bytes = maker_.vector_bytes(arguments, key);
+CallClass& PlanCache::class_of(const CallDescription& call) {
+  const ClassKey key = maker_.key_of(call);
+  const std::size_t bytes = maker_.vector_bytes(call.spec, key);
   for (auto known = classes_.rbegin(); known != classes_.rend(); ++known) {
     if (!(*known)->serves(key, bytes)) continue;
     std::rotate(std::prev(known.base()), known.base(), classes_.end());
     return *classes_.back();
   }
-  auto fresh = maker_.share_class(arguments, key);
+  auto fresh = maker_.share_class(call.spec, key);
   Counters::add(members_.transport().counters().call_plans);
   if (classes_.size() >= kClassesMax) drop_oldest();
   return *classes_.emplace_back(std::move(fresh));
@@ -141,21 +141,21 @@ void PlanCache::drop_oldest() noexcept {
   classes_.erase(oldest);
 }
 
-CallPlan* PlanCache::plan_in(CallClass& its_class, const CallArguments& arguments) {
+CallPlan* PlanCache::plan_in(CallClass& its_class, const CallDescription& call) {
   auto& call_plans = its_class.call_plans;
   for (const auto& call_plan : call_plans) {
-    if (same_call(call_plan->arguments, arguments, members_.ranks())) return call_plan.get();
+    if (serves(*call_plan, call)) return call_plan.get();
   }
   if (call_plans.size() > kLeftInClass) {
     drop_plans(its_class, [](const CallPlan& one) { return one.users == 0; });
   }
-  CallPlan* filled = next_unused(its_class, arguments);
+  CallPlan* filled = next_unused(its_class, call.spec);
   if (filled == nullptr) {
-    filled = call_plans.emplace_back(maker_.blank(arguments, its_class)).get();
+    filled = call_plans.emplace_back(maker_.blank(call.spec, its_class)).get();
     filled->its_class = &its_class;
   }
   try {
-    maker_.fill(*filled, arguments);
+    maker_.fill(*filled, call);
   } catch (...) {
     drop_plans(its_class, [filled](const CallPlan& one) { return &one == filled; });  // half filled in
     throw;

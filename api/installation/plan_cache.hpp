@@ -26,14 +26,13 @@ class PlanCache {
 
   /// Finds, fills in or makes the call plan. It stays as it is while it has users, or until the next call. Throws
   /// Error.
-  CallPlan* find(const CallArguments& arguments);
-  /// For a plain call, while no call plan has users: that of a class met before, filled in; nullptr: find() may know
-  /// more.
-  CallPlan* recall(const CallKey& call) noexcept;
+  CallPlan* find(const CallDescription& call);
+  /// The plan of a plain call whose class was met before, filled in; nullptr: find() may know more.
+  CallPlan* recall(const CallSpec& spec) noexcept;
   /// The call plan is filled in anew: writes its linear program for a channel where it had one. False: install_on().
   bool refresh_on(CallPlan& call_plan, std::size_t channel) const noexcept;
   /// A call plan of the caller's own. Throws Error.
-  std::unique_ptr<const CallPlan> make(const CallArguments& arguments) const { return maker_.make(arguments); }
+  std::unique_ptr<const CallPlan> make(const CallDescription& call) const { return maker_.make(call); }
   /// Installs the plan, and the plan that broadcasts lengths, on a channel, unless they are installed there. Every
   /// member does so at the same call. Throws Error.
   void install_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
@@ -57,9 +56,9 @@ class PlanCache {
   /// Call plans by a hash of their calls: the last one that had it.
   static constexpr std::size_t kPlaces = 256;
 
-  CallClass& class_of(const CallArguments& arguments);
-  CallPlan* plan_in(CallClass& its_class, const CallArguments& arguments);
-  static CallPlan* next_unused(CallClass& its_class, const CallArguments& arguments) noexcept;
+  CallClass& class_of(const CallDescription& call);
+  CallPlan* plan_in(CallClass& its_class, const CallDescription& call);
+  static CallPlan* next_unused(CallClass& its_class, const CallSpec& spec) noexcept;
   void remember(CallPlan& call_plan) noexcept;
   template <class IsDropped>
   void drop_plans(CallClass& its_class, IsDropped&& is_dropped) noexcept;

@@ -26,16 +26,11 @@ struct Share {
 };
 
 Status run_words(Team& team, Collective collective, const void* input, void* result, std::size_t words) {
-  Request request;
-  CallArguments& call = request.arguments;
-  call.collective = collective;
-  call.input = input;
-  call.result = result;
-  call.count = words;
-  call.type = Type::u64;
-  call.op = Op::min;
-  call.is_internal = true;
-  return team.run(request);
+  CallDescription call = internal_call(collective, input, result);
+  call.spec.count = words;
+  call.spec.type = Type::u64;
+  if (combines(collective)) call.spec.op = number_of(Op::min);
+  return team.operations().run(call);
 }
 
 /// By rank: its first position; one element more has the number of all positions. All ranks throw the same errors.
@@ -150,16 +145,9 @@ class Permuter {
       send_bytes.push_back(sends_[rank] * record_bytes_);
       take_bytes.push_back(takes_[rank] * record_bytes_);
     }
-    Request request;
-    CallArguments& call = request.arguments;
-    call.collective = Collective::alltoall;
-    call.input = packed;
-    call.result = packed + packed_bytes;
-    call.is_internal = true;
-    call.unequal = true;
-    call.input_counts = send_bytes.data();
-    call.result_counts = take_bytes.data();
-    const Status status = team_.run(request);
+    CallDescription call = internal_call(Collective::alltoall, packed, packed + packed_bytes);
+    call.set_blocks({.input_counts = send_bytes.data(), .result_counts = take_bytes.data()});
+    const Status status = team_.operations().run(call);
     if (status == Status::ok) {
       unpack(packed + packed_bytes, came);
     } else {

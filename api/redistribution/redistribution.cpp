@@ -23,31 +23,24 @@ struct Counts {
 /// exchanges, which also serve blocks of unequal lengths.
 constexpr auto kShortBlockBytes = tuned<std::size_t>("redistribution.short_block_bytes");
 
-void set_alltoall(CallArguments& call, const std::byte* send, std::byte* take, std::uint32_t tag) {
-  call.collective = Collective::alltoall;
-  call.input = send;
-  call.result = take;
-  call.is_internal = true;
-  call.tag = tag;
+CallDescription alltoall(const std::byte* send, std::byte* take, std::uint32_t tag) {
+  CallDescription call = internal_call(Collective::alltoall, send, take);
+  call.spec.tag = tag;
+  return call;
 }
 
 Status exchange_blocks(Team& team, const std::byte* send, std::byte* take, const Counts& counts, std::uint32_t tag) {
-  Request request;
-  CallArguments& call = request.arguments;
-  set_alltoall(call, send, take, tag);
-  call.unequal = true;
-  call.input_counts = counts.send.data();
-  call.input_displacements = counts.places.data();
-  call.result_counts = counts.take.data();
-  return team.run(request);
+  CallDescription call = alltoall(send, take, tag);
+  call.set_blocks({.input_counts = counts.send.data(),
+                   .input_displacements = counts.places.data(),
+                   .result_counts = counts.take.data()});
+  return team.operations().run(call);
 }
 
 Status exchange_even_blocks(Team& team, const std::byte* send, std::byte* take, std::size_t bytes, std::uint32_t tag) {
-  Request request;
-  CallArguments& call = request.arguments;
-  set_alltoall(call, send, take, tag);
-  call.count = bytes;
-  return team.run(request);
+  CallDescription call = alltoall(send, take, tag);
+  call.spec.count = bytes;
+  return team.operations().run(call);
 }
 
 void check_buffers(const Team& team, const Transposition& array, const std::byte* input, const std::byte* result) {

@@ -21,25 +21,28 @@ constexpr const char* kUnreadable =
     "the kernel no longer lets it read that rank's memory (ptrace_scope, PR_SET_DUMPABLE); set TORII_CROSS_MEMORY=off";
 
 std::string text_of(const Request& request) {
-  return request.pair == nullptr ? call_text(request.arguments) : pair_text(*request.pair);
+  return request.pair == nullptr ? call_text(request.call.spec) : pair_text(*request.pair);
 }
 
 std::string verb_of(const CallSnapshot& snapshot) {
   return (snapshot.kind & kPreparesInRecord & 0xffffffff) != 0 ? " prepares " : " calls ";
 }
 
-CallArguments arguments_of(const CallSnapshot& snapshot) {
-  CallArguments arguments;
-  arguments.collective = static_cast<Collective>(snapshot.kind >> 16 & 0xff);
-  arguments.unequal = snapshot.count == kUnequalInRecord;
-  arguments.count = arguments.unequal ? 0 : snapshot.count;
-  arguments.type = static_cast<Type>(snapshot.kind >> 8 & 0xff);
-  set_op(arguments, static_cast<int>(snapshot.kind & 0xff));
-  arguments.root = static_cast<int>(snapshot.root);
-  arguments.is_packed = (snapshot.kind & kPacksInRecord) != 0;
-  arguments.told_over_leaves = (snapshot.kind & kLeavesInRecord) != 0;
-  arguments.commutes = (snapshot.kind & kOrderedInRecord) == 0;
-  return arguments;
+CallSpec spec_of(const CallSnapshot& snapshot) {
+  CallSpec spec;
+  spec.collective = Collective{static_cast<std::uint8_t>(snapshot.kind >> 16)};
+  spec.type = Type{static_cast<std::uint8_t>(snapshot.kind >> 8)};
+  spec.op = OpNumber{static_cast<std::uint8_t>(snapshot.kind)};
+  spec.root = static_cast<int>(snapshot.root);
+  if (snapshot.count == kUnequalInRecord) {
+    spec.set(CallMark::unequal);
+  } else {
+    spec.count = snapshot.count;
+  }
+  if ((snapshot.kind & kPacksInRecord) != 0) spec.set(CallMark::packed);
+  if ((snapshot.kind & kLeavesInRecord) != 0) spec.set(CallMark::leaves);
+  if ((snapshot.kind & kOrderedInRecord) != 0) spec.set(CallMark::ordered);
+  return spec;
 }
 
 MemberSet set_of(const std::vector<int>& members) {
@@ -174,7 +177,7 @@ bool FailureMonitor::claim_timeout(const Waiting& waiting, const Request& reques
     }
   }
   std::string text = "no progress for " + std::to_string(timeout_ns / 1'000'000) + " ms in " +
-                     call_text(request.arguments) + " on " + members_.text(members_.rank()) + " " + phase_text(request);
+                     call_text(request.call.spec) + " on " + members_.text(members_.rank()) + " " + phase_text(request);
   if (!absent.empty()) text += "; not come to the call: " + members_.text(absent);
   if (!stuck.empty()) text += "; in the call but not moving it: " + members_.text(stuck);
   const int named = !absent.empty() ? absent.front() : !stuck.empty() ? stuck.front() : members_.rank();
@@ -208,7 +211,7 @@ void FailureMonitor::claim_transport(const Execution& execution, const Request& 
     }
     const bool is_earlier = status == Status::mismatch && execution.length_fault().is_earlier;
     text += is_earlier ? " during a call before this " : " during ";
-    text += call_text(request.arguments) + ", noticed by rank " + std::to_string(members_.rank()) + " " +
+    text += call_text(request.call.spec) + ", noticed by rank " + std::to_string(members_.rank()) + " " +
             phase_text(request);
     const std::string refusal = is_unreadable ? kUnreadable : execution.refusal();
     const std::string reason = refusal.empty() ? members_.transport().failure_text() : refusal;
@@ -237,8 +240,8 @@ bool FailureMonitor::differs(int member, const Request& request, std::uint64_t s
   const std::optional<CallSnapshot> own = calls_.recorded(theirs->sequence);
   if (!own || own->kind >> 32 == theirs->kind >> 32) return false;
   const std::string own_call =
-      verb_of(*own) + call_text(own->sequence == request.sequence ? request.arguments : arguments_of(*own));
-  const std::string their_call = verb_of(*theirs) + call_text(arguments_of(*theirs));
+      verb_of(*own) + call_text(own->sequence == request.sequence ? request.call.spec : spec_of(*own));
+  const std::string their_call = verb_of(*theirs) + call_text(spec_of(*theirs));
   const std::string own_text = std::to_string(members_.rank()) + own_call;
   const std::string their_text = std::to_string(member) + their_call;
   std::string difference;
@@ -246,7 +249,7 @@ bool FailureMonitor::differs(int member, const Request& request, std::uint64_t s
     const bool has_counts = own->count == kUnequalInRecord || (own->kind & kPacksInRecord) != 0;
     const std::string refusals = refusals_text(member);
     const bool has_leaves = (own->kind & kLeavesInRecord) != 0 && refusals.empty();
-    const bool is_user = combines_by_user(arguments_of(*own)) && refusals.empty();
+    const bool is_user = combines_by_user(spec_of(*own)) && refusals.empty();
     difference = has_counts   ? ", with other counts"
                  : has_leaves ? ", over other leaves or after calls that differ"
                  : is_user    ? ", with other user_bytes or after calls that differ"
@@ -280,7 +283,7 @@ bool FailureMonitor::finds_departed_member(const Waiting& waiting, Request& requ
   if (!waits_long(waiting, request)) return false;
   for (int member = 0; member < members_.ranks(); ++member) {
     const std::optional<std::uint64_t> last = agreement_.departed_after(member);
-    if (last && *last < request.sequence) return claim_departed(member, call_text(request.arguments));
+    if (last && *last < request.sequence) return claim_departed(member, call_text(request.call.spec));
   }
   return false;
 }
@@ -323,11 +326,11 @@ bool FailureMonitor::finds_other_plan(const Waiting& waiting, const Request& req
       const bool has_left = agreement_.has_departed(member);
       const InstallLog::Verdict verdict = plans_.verdict(member, channel->awaited);
       if (verdict == InstallLog::Verdict::not_yet && has_left) {
-        return claim_departed(member, call_text(request.arguments));
+        return claim_departed(member, call_text(request.call.spec));
       }
       if (verdict != InstallLog::Verdict::differs) continue;
       return claim(Status::mismatch, std::max(members_.rank(), member),
-                   "calls differ: before " + call_text(request.arguments) + ", rank " +
+                   "calls differ: before " + call_text(request.call.spec) + ", rank " +
                        std::to_string(std::min(members_.rank(), member)) + " and rank " +
                        std::to_string(std::max(members_.rank(), member)) + " made calls with different plans");
     }

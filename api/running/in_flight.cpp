@@ -47,7 +47,7 @@ void InFlight::begin(Channel& channel, Request& request) noexcept {
   }
   const CallPlan::OnChannel& installed = call_plan.on_channels[request.runs_on];
   // A linear program needs addresses. Peers may run it although this rank does not: the messages are the same.
-  const LinearProgram* const program = request.arguments.access.load != nullptr ? nullptr : installed.program();
+  const LinearProgram* const program = request.call.access() != nullptr ? nullptr : installed.program();
   channel.execution.begin(*installed.plan, call_plan.shape, buffers_of(request, context_, program != nullptr), program);
 }
 
@@ -55,15 +55,15 @@ void InFlight::begin(Channel& channel, Request& request) noexcept {
 void InFlight::begin_blocks(Channel& channel, Request& request) noexcept {
   UnequalBlocks& unequal = *request.unequal;
   if (!unequal.is_told) {
-    const CallArguments& arguments = request.arguments;
-    const std::size_t own_bytes = arguments.count * request.call_plan->shape.element_bytes;
+    const CallSpec& spec = request.call.spec;
+    const std::size_t own_bytes = request.call.blocks()->count * request.call_plan->shape.element_bytes;
     try {
       const std::uint64_t told_bytes = unequal.lengths[static_cast<std::size_t>(members_.rank())];
       if (told_bytes != own_bytes) {
         (void)fail(Status::mismatch, members_.rank(),
-                   members_.text(arguments.root) + " has " + std::to_string(told_bytes) + " bytes for " +
+                   members_.text(spec.root) + " has " + std::to_string(told_bytes) + " bytes for " +
                        members_.text(members_.rank()) + ", which has " + std::to_string(own_bytes) +
-                       ": unequal lengths for a block between them during " + call_text(arguments));
+                       ": unequal lengths for a block between them during " + call_text(spec));
         return;
       }
       take_lengths(request, members_.rank());
@@ -103,13 +103,13 @@ void InFlight::tell_end(Request& request) noexcept {
 void InFlight::complete(Channel& channel, Status status) noexcept {
   Request& request = *channel.current;
   if (const CallPlan& call_plan = *request.call_plan; call_plan.is_finished_at_end && status == Status::ok) {
-    const void* const from = call_plan.sums_as_float ? request.copies.result.data.get() : request.arguments.result;
-    finish(call_plan, from, request.arguments.result, request.result_bytes() / call_plan.shape.element_bytes);
+    const void* const from = call_plan.sums_as_float ? request.copies.result.data.get() : request.call.memory.result;
+    finish(call_plan, from, request.call.memory.result, request.result_bytes() / call_plan.shape.element_bytes);
   }
   end(request, status);
   channel.current = nullptr;
   take_back(request);
-  if (count_ == 0 && status == Status::ok) calls_.end_all();
+  if (count() == 0 && status == Status::ok) calls_.end_all();
   if (agreement_.must_report_end()) agreement_.tell_end(calls_.snapshot_of(request));
   if (channel.queue.empty()) return;
   Request& next = *channel.queue.front();
@@ -161,7 +161,7 @@ bool InFlight::progress_pairs() noexcept {
   const bool moved = pairs_.progress();
   if (moved) note_move();
   end_pairs();
-  if (pairs_.status() != Status::ok && !poisoned_) fail_pairs();
+  if (pairs_.status() != Status::ok && !is_poisoned()) fail_pairs();
   return moved;
 }
 
@@ -225,11 +225,11 @@ Status InFlight::adopt_failure() noexcept {
   }
   pairs_.abandon(status);
   end_pairs();
-  if (poisoned_) {
+  if (is_poisoned()) {
     set_last_error("the team is poisoned: " + cause.text + "; make a new one of the survivors");
     return Status::poisoned;
   }
-  poisoned_ = true;
+  state_ |= kPoisoned;
   set_last_error(cause.text);
   health_.tell(std::move(cause));
   return status;

@@ -29,9 +29,11 @@ class InFlight {
            TeamPairs& pairs, OwnCalls& calls, FailureMonitor& monitor, ArenaCopies& copies) noexcept;
 
   /// Collectives in flight.
-  int count() const noexcept { return count_; }
+  int count() const noexcept { return state_ & ~kPoisoned; }
+  /// No collective is in flight, and the team has not failed.
+  bool is_quiet() const noexcept { return state_ == 0; }
   /// No send and no receive either.
-  bool is_idle() const noexcept { return count_ == 0 && pairs_.open() == 0; }
+  bool is_idle() const noexcept { return count() == 0 && pairs_.open() == 0; }
   /// Whether this rank has sent or received.
   bool has_pairs() const noexcept { return pairs_.are_used(); }
   /// Something has moved or ended. Waits for other operations of the team then count as moving.
@@ -39,12 +41,12 @@ class InFlight {
   /// An operation has started. It counts before it is on a channel, so that calls which end while its plan is installed
   /// do not count it as ended.
   void add(const Request& request) noexcept {
-    ++count_;
+    ++state_;
     ++request.call_plan->users;
   }
   /// The start of that operation has failed, or it has ended.
   void take_back(const Request& request) noexcept {
-    --count_;
+    --state_;
     --request.call_plan->users;
   }
   /// The operation has ended: tells those who want to know. Nobody can take the request away before this thread has
@@ -80,7 +82,7 @@ class InFlight {
   /// Ends all operations with the failure of the team, and sets last_error(). Returns its status the first time, later
   /// `poisoned`.
   Status adopt_failure() noexcept;
-  bool is_poisoned() const noexcept { return poisoned_; }
+  bool is_poisoned() const noexcept { return (state_ & kPoisoned) != 0; }
   const TeamHealth& health() const noexcept { return health_; }
   void tell_absent(const MemberSet& members) noexcept { health_.tell_absent(members); }
 
@@ -103,9 +105,9 @@ class InFlight {
   OwnCalls& calls_;
   FailureMonitor& monitor_;
   ArenaCopies& copies_;
-  int count_ = 0;
+  static constexpr int kPoisoned = 1 << 30;
+  int state_ = 0;  ///< how many collectives are in flight, and kPoisoned: one word for the calls that begin at once
   std::atomic<std::uint64_t> moves_ = 0;  ///< written by one thread at a time
-  bool poisoned_ = false;
   TeamHealth health_;
 };
 

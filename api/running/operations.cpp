@@ -18,8 +18,7 @@ Operations::Operations(const Membership& members, TeamAgreement& agreement, Plan
       monitor_(members, agreement, calls_, channels_, plans),
       copies_(members.context()),
       in_flight_(members, agreement, plans, channels_, pairs_, calls_, monitor_, copies_),
-      waits_(members, agreement, channels_, monitor_, in_flight_, *this, many_callers),
-      block_calls_(members, failed_, plans_, {channels_, calls_, in_flight_, waits_}) {
+      waits_(members, agreement, channels_, monitor_, in_flight_, *this, many_callers) {
   context_.attach(this);
 }
 
@@ -79,14 +78,6 @@ Status Operations::call_when_done(Request& request, torii_done_function done, vo
     request.on_done_data = data;
   }
   return Status::ok;
-}
-
-Status Operations::run(Request& request) noexcept {
-  const CancellationHeld held(waits_.several_nodes());
-  const Entry entry = waits_.enter();
-  if (entry.is_refused()) return entry.refuse();
-  const Status status = start(request);
-  return status != Status::ok ? status : waits_.run_to_completion(request);
 }
 
 Status Operations::adopt_failure() noexcept {

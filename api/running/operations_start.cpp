@@ -20,8 +20,8 @@ auto checked(Request& request, Status& status, const Membership& members, Find&&
   const Status outcome = caught([&] {
     take_blocks(request, members);
     call_plan = find();
-    check_buffers(request.arguments, *call_plan);
-    if (request.arguments.leaves != nullptr) check_leaf_stride(request.arguments, *call_plan, members.rank());
+    check_buffers(request.call, *call_plan);
+    if (const LeafSource* const leaves = request.call.leaves()) check_leaf_stride(*leaves, *call_plan, members.rank());
   });
   if (outcome == Status::ok) return call_plan;
   status = outcome;
@@ -39,6 +39,15 @@ void give_back_operands(Request& request, ArenaCopies& copies) noexcept {
   copies.give_back(std::exchange(request.copies.operands, nullptr));
 }
 
+/// Before the call counts as made: if a leaf cannot be had, this rank refuses the call. The caller's function may reach
+/// a cancellation point.
+[[gnu::noinline]] Status fold_leaves_of(Request& request, ArenaCopies& copies, int rank) noexcept {
+  const CancellationHeld held(request.call.has_functions());
+  const Status outcome = caught([&] { fold_leaves(request, copies, rank); });
+  if (outcome != Status::ok) give_back_operands(request, copies);
+  return outcome;
+}
+
 }  // namespace
 
 std::unique_ptr<const CallPlan> Operations::prepare(Request& request, Status& status) noexcept {
@@ -49,7 +58,7 @@ std::unique_ptr<const CallPlan> Operations::prepare(Request& request, Status& st
   }
   const CancellationHeld held;
   std::unique_ptr<const CallPlan> fresh;
-  (void)checked(request, status, members_, [&] { return (fresh = plans_.make(request.arguments)).get(); });
+  (void)checked(request, status, members_, [&] { return (fresh = plans_.make(request.call)).get(); });
   return status == Status::ok ? std::move(fresh) : nullptr;
 }
 
@@ -64,39 +73,13 @@ bool Operations::may_make(Request& request, Status& status) noexcept {
 
 CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept {
   return checked(request, status, members_, [&] {
-    if (last_call_plan_ != nullptr && same_call(last_call_plan_->arguments, request.arguments, members_.ranks())) {
-      return last_call_plan_;
-    }
+    // Block counts are compared one by one, so those calls take the longer way.
+    CallPlan* const known = request.call.block_counts() == nullptr ? find_plan(request.call.spec) : nullptr;
+    if (known != nullptr && known->leaves == request.call.intervals()) return known;
     const CancellationHeld held;
     last_call_plan_ = nullptr;  // it may be dropped
-    return last_call_plan_ = plans_.find(request.arguments);
+    return last_call_plan_ = plans_.find(request.call);
   });
-}
-
-/// Before the call counts as made: if a leaf cannot be had, this rank refuses the call. The caller's function may reach
-/// a cancellation point.
-[[gnu::noinline]] bool Operations::fold_leaves_of(Request& request, Status& status) noexcept {
-  const CancellationHeld held(request.arguments.leaf.write != nullptr);
-  const Status outcome = caught([&] { fold_leaves(request, copies_, members_.rank()); });
-  if (outcome == Status::ok) return true;
-  status = outcome;
-  give_back_operands(request, copies_);
-  return false;
-}
-
-/// Gives the request its number and its channel.
-void Operations::take_place(Request& request) noexcept {
-  if (request.channel >= 0) {
-    request.salt = request.salt_prepared + 2 * request.starts_refused;
-    request.runs_on = static_cast<std::size_t>(request.channel);
-    request.sequence = persistent_sequence(request.runs_on, ++channels_[request.runs_on].starts);
-    return;
-  }
-  request.salt = calls_.history().salt();
-  calls_.history().add(request.call_plan->shape.signature);
-  request.sequence = calls_.count();
-  request.runs_on = channels_.next();
-  channels_.advance_next();
 }
 
 /// Installs the request's plan, and makes room in the queue if the request has to wait.
@@ -132,8 +115,10 @@ Status Operations::start(Request& request) noexcept {
   // First, so that a call which this rank refuses is refused whether or not others have failed the team by then.
   request.call_plan = prepare_inside(request, status);
   if (has_failed()) return request.call_plan == nullptr ? status : in_flight_.adopt_failure();
-  const bool has_leaves = request.call_plan != nullptr && request.arguments.leaves != nullptr;
-  if (request.call_plan == nullptr || (has_leaves && !fold_leaves_of(request, status))) {
+  if (request.call_plan != nullptr && request.call.leaves() != nullptr) {
+    status = fold_leaves_of(request, copies_, members_.rank());
+  }
+  if (status != Status::ok) {
     ++request.starts_refused;
     // Peers of a persistent operation wait at a place of its own, where no notice of a refused call reaches them.
     if (request.call_plan != nullptr && request.channel >= 0) {
@@ -142,10 +127,9 @@ Status Operations::start(Request& request) noexcept {
     note_refusal(calls_.count(), last_error());
     return status;
   }
-  take_place(request);
-  calls_.record(*request.call_plan, salted(request.call_plan->record.kind, request.salt), request.sequence);
-  if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier &&
-      request.unequal == nullptr) {
+  calls_.place(request, *request.call_plan, channels_);
+  const CallSpec& spec = request.call.spec;
+  if (spec.count == 0 && spec.collective != Collective::barrier && request.unequal == nullptr) {
     in_flight_.end(request, Status::ok);
     if (in_flight_.count() == 0) calls_.end_all();
     return Status::ok;
@@ -167,7 +151,7 @@ Status Operations::start(Request& request) noexcept {
     return in_flight_.fail(Status::no_resource, members_.rank(),
                            "rank " + std::to_string(members_.rank()) + " has no " +
                                std::to_string(request.input_bytes()) + " bytes for a copy of its input in this " +
-                               call_text(request.arguments));
+                               call_text(spec));
   }
   request.state = Request::State::queued;
   if (channel.current == nullptr) in_flight_.start_on(channel, request);
@@ -189,17 +173,8 @@ Status Operations::open_channel(Request& request) noexcept {
     return status;
   }
   calls_.history().add_prepared(request.call_plan->shape.signature);
-  const std::uint64_t kind = request.call_plan->record.kind ^ kPreparesInRecord;
-  calls_.record(*request.call_plan, salted(kind, request.salt_prepared), sequence);
-  status = take_channel(request);
-  if (status != Status::ok && !in_flight_.is_poisoned()) note_refusal(sequence, last_error());
-  if (status == Status::ok && in_flight_.count() == 0) calls_.end_all();
-  return status;
-}
-
-/// Gives a persistent operation the lowest free channel, and installs its plan there.
-Status Operations::take_channel(Request& request) noexcept {
-  return caught([&] {
+  calls_.record({request.call_plan, 0, sequence, request.salt_prepared}, kPreparesInRecord);
+  status = caught([&] {
     // Taken only when its plan is installed: until then this operation does not prevent recycling.
     const int channel = channels_.lowest_free();
     CallPlan& call_plan = *std::exchange(request.call_plan, nullptr);  // each start finds it again
@@ -210,6 +185,9 @@ Status Operations::take_channel(Request& request) noexcept {
     channels_.take(channel);
     request.channel = channel;
   });
+  if (status != Status::ok && !in_flight_.is_poisoned()) note_refusal(sequence, last_error());
+  if (status == Status::ok && in_flight_.count() == 0) calls_.end_all();
+  return status;
 }
 
 Status Operations::close_channel(const Request& request) noexcept {

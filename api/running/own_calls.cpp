@@ -6,8 +6,8 @@ namespace torii {
 
 CallSnapshot OwnCalls::snapshot_of(const Request& request) const noexcept {
   const CallPlan& call_plan = *request.call_plan;
-  return {request.sequence, call_plan.record.count, salted(call_plan.record.kind, request.salt),
-          call_plan.arguments.root, control_.completed.load(std::memory_order_acquire)};
+  return {request.sequence, call_plan.record.count, salted(call_plan.record.kind, request.salt), call_plan.spec.root,
+          control_.completed.load(std::memory_order_acquire)};
 }
 
 std::optional<CallSnapshot> OwnCalls::last_snapshot() const noexcept {

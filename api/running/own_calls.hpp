@@ -9,6 +9,7 @@
 #include "api/agreement/team_control.hpp"
 #include "api/calls/request.hpp"
 #include "api/running/call_history.hpp"
+#include "api/running/channels.hpp"
 
 namespace torii {
 
@@ -24,10 +25,30 @@ class OwnCalls {
   CallHistory& history() noexcept { return history_; }
   const RefusedCalls& refused() const noexcept { return refused_; }
 
-  /// Writes a call into the call records. `kind` is that of the call's plan, salted, and marked if a persistent
-  /// operation is only being prepared.
-  void record(const CallPlan& call_plan, std::uint64_t kind, std::uint64_t sequence) noexcept {
-    write_record(control_, {sequence, call_plan.record.count, kind, call_plan.arguments.root});
+  /// Gives a call its place in the order of calls: number, channel, salt, call record.
+  [[gnu::always_inline]] PlacedCall place(CallPlan& call_plan, Channels& channels) noexcept {
+    const PlacedCall placed = {&call_plan, channels.next(), count(), history_.salt()};
+    channels.advance_next();
+    history_.add(call_plan.shape.signature);
+    record(placed);
+    return placed;
+  }
+  /// The same for a request; a persistent operation has an order and a channel of its own.
+  void place(Request& request, CallPlan& call_plan, Channels& channels) noexcept {
+    if (request.channel < 0) {
+      static_cast<PlacedCall&>(request) = place(call_plan, channels);
+      return;
+    }
+    const auto channel = static_cast<std::size_t>(request.channel);
+    static_cast<PlacedCall&>(request) = {&call_plan, channel, persistent_sequence(channel, ++channels[channel].starts),
+                                         request.salt_prepared + 2 * request.starts_refused};
+    record(request);
+  }
+  /// Writes a call into the call records. `marks`: added to its kind.
+  void record(const PlacedCall& placed, std::uint64_t marks = 0) noexcept {
+    const CallPlan& call_plan = *placed.call_plan;
+    const std::uint64_t kind = salted(call_plan.record.kind ^ marks, placed.salt);
+    write_record(control_, {placed.sequence, call_plan.record.count, kind, call_plan.spec.root});
   }
   /// Call number `sequence` was refused. Returns the notice for the members.
   const RefusalNotice& refuse(std::uint64_t sequence, const char* reason) noexcept {

@@ -183,9 +183,9 @@ bool Waits::ends_with(const Request& request) noexcept {
 
 /// A request with a deadline of its own polls by that; without memory, by the team's.
 Polling& Waits::polling_of(Request& request) noexcept {
-  if (request.arguments.timeout_ns == 0) return polling_;
+  if (request.call.extras.timeout_ns == 0) return polling_;
   if (request.polling == nullptr) {
-    request.polling.reset(new (std::nothrow) Polling{members_.waiting(request.arguments.timeout_ns)});
+    request.polling.reset(new (std::nothrow) Polling{members_.waiting(request.call.extras.timeout_ns)});
   }
   return request.polling != nullptr ? *request.polling : polling_;
 }

@@ -9,11 +9,10 @@
 #include "api/calls/last_error.hpp"
 
 namespace torii {
-void CallGroup::add(const CallArguments& arguments, const Membership& members) {
-  calls_.emplace_back(arguments);
-  if (!arguments.unequal && arguments.block_counts == nullptr) return;
-  auto request = std::make_unique<Request>();
-  request->arguments = arguments;
+void CallGroup::add(const CallDescription& call, const Membership& members) {
+  calls_.emplace_back(call);
+  if (!has_unequal_blocks(call.spec)) return;
+  auto request = std::make_unique<Request>(call);
   read_lengths(*request, members);
   calls_.back().request = std::move(request);
 }
@@ -42,7 +41,7 @@ void CallGroup::make_units(Team& team) {
   }
   const std::size_t place_bytes = round_up(longest_bytes, kLineBytes);
   // One is packed while others move.
-  in_flight_most_ = std::max<std::size_t>(2, team.shared_channels());
+  in_flight_most_ = std::max<std::size_t>(2, team.operations().channels().shared());
   const std::size_t places = std::min(units_.size(), in_flight_most_);
   std::byte* const memory =
       longest_bytes == 0 ? nullptr : scratch_.reserve(team, places * place_bytes, "for calls of a group");
@@ -52,14 +51,12 @@ void CallGroup::make_units(Team& team) {
       GroupCall& call = calls_[static_cast<std::size_t>(unit.calls.data() - calls_.data())];
       unit.request = std::move(call.request);
       if (unit.request != nullptr) continue;
-      unit.request = std::make_unique<Request>();
-      unit.request->arguments = call.arguments;
+      unit.request = std::make_unique<Request>(call.call);
       continue;
     }
     check_members(unit.calls, team.rank());
     unit.memory = memory + i % in_flight_most_ * place_bytes;
-    unit.request = std::make_unique<Request>();
-    unit.request->arguments = packed_call(unit.calls, unit.memory, team.members());
+    unit.request = std::make_unique<Request>(packed_call(unit.calls, unit.memory, team.members()));
   }
 }
 
@@ -67,7 +64,7 @@ void CallGroup::make_units(Team& team) {
 void CallGroup::check_units(Team& team) {
   for (Unit& unit : units_) {
     Status status = Status::ok;
-    if (!team.may_make(*unit.request, status)) throw Error(status, last_error());
+    if (!team.operations().may_make(*unit.request, status)) throw Error(status, last_error());
   }
 }
 
@@ -85,11 +82,12 @@ Status CallGroup::run_units(Team& team) {
     first = status;
     team.tell_cause();
   };
+  Operations& operations = team.operations();
   for (Unit& unit : units_) {
     if (started == ended + in_flight_most_) end_next();
     if (first != Status::ok) break;
     if (unit.memory != nullptr) pack(unit.calls, unit.memory, team.members());
-    first = units_.size() == 1 ? team.run(*unit.request) : team.submit(*unit.request);
+    first = units_.size() == 1 ? operations.run(*unit.request) : operations.submit(*unit.request);
     if (first != Status::ok) break;
     ++started;
   }
@@ -98,7 +96,7 @@ Status CallGroup::run_units(Team& team) {
 }
 
 Status CallGroup::run(Team& team) noexcept {
-  const Hold hold = team.hold();
+  const Hold hold = team.operations().waits().hold();
   if (hold.refusal() != Status::ok) {
     clear();
     return hold.refusal();
@@ -116,7 +114,7 @@ Status CallGroup::run(Team& team) noexcept {
     set_last_error("out of memory for the calls of a group");
   }
   if (status != Status::ok) {
-    team.count_refusal(last_error());
+    team.operations().count_refusal(last_error());
   } else {
     status = run_units(team);
     // Peers may still read or write the packed copies.

@@ -17,7 +17,7 @@ class CallGroup {
  public:
   /// Reads the lengths of unequal blocks; nothing else of the caller's arrays is read later. Throws
   /// Error{invalid_argument} and std::bad_alloc; the group is then refused.
-  void add(const CallArguments& arguments, const Membership& members);
+  void add(const CallDescription& call, const Membership& members);
   /// A call for the group was refused: so is the group, as one call of this rank. The first reason counts.
   void refuse(Status status, const char* reason) noexcept;
   /// Makes the calls in their order, neighbours together where packed_calls.hpp says so, and waits for all of them. The

@@ -22,14 +22,16 @@ struct Value {
 
 class Evaluation {
  public:
-  Evaluation(const CallArguments& arguments, const ExpressionPool& pool, OperandFunction operand, void* data)
-      : arguments_(arguments),
+  /// `type`: with which the call runs; `user`: its function, or nullptr.
+  Evaluation(const CallSpec& spec, Type type, const kernels::UserFunction* user, const ExpressionPool& pool,
+             OperandFunction operand, void* data)
+      : user_(user),
         pool_(pool),
         operand_(operand),
         data_(data),
-        narrow_(is_small_float(arguments.type)),
-        element_bytes_(arguments.user.call != nullptr ? arguments.user.element_bytes : size_of(arguments.type)) {
-    if (arguments.user.call == nullptr) fold_ = kernels::find(arguments.op, arguments.type, kernels::Isa::reference);
+        narrow_(is_small_float(type)),
+        element_bytes_(user != nullptr ? user->element_bytes : size_of(type)) {
+    if (user == nullptr) fold_ = kernels::find(op_of(spec), type, kernels::Isa::reference);
   }
 
   Value of(ExpressionId id, std::size_t first, std::size_t count) const {
@@ -42,7 +44,7 @@ class Evaluation {
     }
     const Value left = of(node.left, first, count);
     const Value right = of(node.right, first, count);
-    value.wide = narrow_ && arguments_.user.call == nullptr && !node.rounded;
+    value.wide = narrow_ && user_ == nullptr && !node.rounded;
     value.bytes.resize(count * (value.wide ? sizeof(float) : element_bytes_));
     const void* sources[] = {left.bytes.data(), right.bytes.data()};
     void* targets[] = {value.bytes.data()};
@@ -54,8 +56,8 @@ class Evaluation {
                                         .target_count = 1,
                                         .wide_sources = left.wide || right.wide ? wide_sources : nullptr,
                                         .wide_targets = value.wide ? 1U : 0U};
-    if (arguments_.user.call != nullptr) {
-      kernels::fold_user(arguments_.user, operands, count);
+    if (user_ != nullptr) {
+      kernels::fold_user(*user_, operands, count);
     } else {
       fold_(operands, count);
     }
@@ -63,7 +65,7 @@ class Evaluation {
   }
 
  private:
-  const CallArguments& arguments_;
+  const kernels::UserFunction* user_;
   const ExpressionPool& pool_;
   OperandFunction operand_;
   void* data_;
@@ -73,19 +75,19 @@ class Evaluation {
 };
 
 /// For collectives that combine nothing: each block of the result is part of one rank's operand.
-void expect_blocks(const Team& team, const CallArguments& arguments, std::size_t first, std::size_t count,
+void expect_blocks(const Team& team, const CallSpec& spec, std::size_t first, std::size_t count,
                    OperandFunction operand, void* operand_data, std::byte* out) {
-  const std::size_t element_bytes = size_of(arguments.type);
-  const std::size_t own_shift = arguments.count * static_cast<std::size_t>(team.rank());
+  const std::size_t element_bytes = size_of(spec.type);
+  const std::size_t own_shift = spec.count * static_cast<std::size_t>(team.rank());
   for (std::size_t done = 0; done < count;) {
     const std::size_t at = first + done;
-    const std::size_t inside = at % arguments.count;
-    const std::size_t now = std::min({kPortionElements, count - done, arguments.count - inside});
-    const auto sender = static_cast<int>(at / arguments.count);
-    if (arguments.collective == Collective::scatter) {
-      operand(arguments.root, own_shift + at, now, out + done * element_bytes, operand_data);
+    const std::size_t inside = at % spec.count;
+    const std::size_t now = std::min({kPortionElements, count - done, spec.count - inside});
+    const auto sender = static_cast<int>(at / spec.count);
+    if (spec.collective == Collective::scatter) {
+      operand(spec.root, own_shift + at, now, out + done * element_bytes, operand_data);
     } else {
-      const std::size_t shift = arguments.collective == Collective::alltoall ? own_shift : 0;
+      const std::size_t shift = spec.collective == Collective::alltoall ? own_shift : 0;
       operand(sender, shift + inside, now, out + done * element_bytes, operand_data);
     }
     done += now;
@@ -100,20 +102,21 @@ struct WidenedOperand {
 
   static void write(int rank, std::size_t first, std::size_t count, void* out, void* data) {
     const auto& self = *static_cast<const WidenedOperand*>(data);
-    std::vector<std::byte> narrow(count * size_of(self.call_plan.arguments.type));
+    std::vector<std::byte> narrow(count * size_of(self.call_plan.spec.type));
     self.operand(rank, first, count, narrow.data(), self.data);
     widen(self.call_plan, narrow.data(), out, count);
   }
 };
 
 /// For collectives that combine: evaluates each block's expression.
-void evaluate(const Team& team, const CallPlan& call_plan, const CallArguments& arguments, std::size_t first,
+void evaluate(const Team& team, const CallPlan& call_plan, const kernels::UserFunction* user, std::size_t first,
               std::size_t count, OperandFunction operand, void* operand_data, std::byte* out) {
+  const CallSpec& spec = call_plan.spec;
   const std::size_t element_bytes = call_plan.shape.element_bytes;
   ExpressionPool pool;
   const Selected& selected = *call_plan.selected;
-  const Evaluation evaluation(arguments, pool, operand, operand_data);
-  const std::size_t shift = arguments.collective == Collective::reduce_scatter
+  const Evaluation evaluation(spec, call_plan.shape.type, user, pool, operand, operand_data);
+  const std::size_t shift = spec.collective == Collective::reduce_scatter
                                 ? static_cast<std::size_t>(call_plan.result_shift_bytes) / element_bytes
                                 : 0;
   std::vector<ExpressionId> orders;  // by block
@@ -128,9 +131,9 @@ void evaluate(const Team& team, const CallPlan& call_plan, const CallArguments& 
     if (orders.empty()) orders.assign(static_cast<std::size_t>(layout.blocks()), kNoExpression);
     ExpressionId& order = orders[static_cast<std::size_t>(block)];
     if (order == kNoExpression) {
-      const int place = is_prefix(arguments.collective) ? team.rank() : block;
-      order = arguments.leaves != nullptr
-                  ? pool.canonical(all_leaves(pool, static_cast<int>(arguments.leaves->leaves())), true)
+      const int place = is_prefix(spec.collective) ? team.rank() : block;
+      order = call_plan.leaves != nullptr
+                  ? pool.canonical(all_leaves(pool, static_cast<int>(call_plan.leaves->leaves())), true)
                   : selected.algorithm->order(selected.request, place, pool);
     }
     const Value value = evaluation.of(order, shift + at, same);
@@ -141,10 +144,10 @@ void evaluate(const Team& team, const CallPlan& call_plan, const CallArguments& 
 
 }  // namespace
 
-void expect(Team& team, const CallPlan& call_plan, std::size_t first, std::size_t count, OperandFunction operand,
-            void* operand_data, std::byte* out) {
-  const CallArguments& arguments = call_plan.arguments;
-  if (arguments.unequal) {
+void expect(Team& team, const CallPlan& call_plan, const kernels::UserFunction* user, std::size_t first,
+            std::size_t count, OperandFunction operand, void* operand_data, std::byte* out) {
+  const CallSpec& spec = call_plan.spec;
+  if (spec.has(CallMark::unequal)) {
     throw Error(Status::unsupported, "what blocks of unequal lengths give depends on lengths that only others know");
   }
   const std::size_t element_bytes = call_plan.shape.element_bytes;
@@ -153,24 +156,22 @@ void expect(Team& team, const CallPlan& call_plan, std::size_t first, std::size_
     throw Error(Status::invalid_argument, "elements " + std::to_string(first) + " to " + std::to_string(first + count) +
                                               " are not in the result, which has " + std::to_string(elements));
   }
-  if (arguments.collective == Collective::broadcast) {
-    operand(arguments.root, first, count, out, operand_data);
+  if (spec.collective == Collective::broadcast) {
+    operand(spec.root, first, count, out, operand_data);
     return;
   }
-  if (!combines(arguments.collective)) {
-    expect_blocks(team, arguments, first, count, operand, operand_data, out);
+  if (!combines(spec.collective)) {
+    expect_blocks(team, spec, first, count, operand, operand_data, out);
     return;
   }
   if (!call_plan.sums_as_float) {
-    evaluate(team, call_plan, arguments, first, count, operand, operand_data, out);
+    evaluate(team, call_plan, user, first, count, operand, operand_data, out);
     if (call_plan.is_finished_at_end) finish(call_plan, out, out, count);
     return;
   }
-  CallArguments sums = arguments;
-  sums.type = Type::f32;
   WidenedOperand widened = {call_plan, operand, operand_data};
   std::vector<std::byte> floats(count * element_bytes);
-  evaluate(team, call_plan, sums, first, count, WidenedOperand::write, &widened, floats.data());
+  evaluate(team, call_plan, user, first, count, WidenedOperand::write, &widened, floats.data());
   finish(call_plan, floats.data(), out, count);
 }
 

@@ -22,9 +22,9 @@ std::byte* Scratch::reserve(Team& team, std::size_t bytes, const char* purpose) 
   try {
     address_ = static_cast<std::byte*>(context_->allocate(bytes));
   } catch (const Error& error) {
-    const Status status =
-        team.give_up(error.status(), "rank " + std::to_string(team.rank()) + " has no " + std::to_string(bytes) +
-                                         " bytes " + purpose + ": " + error.what());
+    const Status status = team.operations().give_up(error.status(), "rank " + std::to_string(team.rank()) + " has no " +
+                                                                        std::to_string(bytes) + " bytes " + purpose +
+                                                                        ": " + error.what());
     throw Error(status, last_error());
   }
   bytes_ = bytes;

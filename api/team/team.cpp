@@ -79,7 +79,7 @@ Status Team::leave() noexcept {
 }
 
 void Team::wait_to_end(Request& request) noexcept {
-  while (wait(request) != Status::ok && !context().is_forked_child()) platform().yield();
+  while (operations_.waits().wait(request) != Status::ok && !context().is_forked_child()) platform().yield();
 }
 
 void Team::tell_cause() const noexcept {
@@ -88,13 +88,13 @@ void Team::tell_cause() const noexcept {
 }
 
 std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options) {
-  const Hold held = hold();
+  const Hold held = operations_.waits().hold();
   check(held);
   return TeamFactory(context()).make_part(*this, color, key, options);
 }
 
 std::unique_ptr<Team> Team::survivors(const TeamOptions& options, const Trouble& trouble) {
-  const Hold held = hold();
+  const Hold held = operations_.waits().hold();
   check(held);
   const std::lock_guard lock(survivors_mutex_);
   return TeamFactory(context()).make_survivors(*this, options, trouble);

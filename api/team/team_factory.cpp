@@ -19,13 +19,9 @@ class TeamBootstrap final : public Bootstrap {
   int rank() const noexcept override { return team_.rank(); }
   int ranks() const noexcept override { return team_.ranks(); }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    Request request;
-    request.arguments.collective = Collective::all_gather;
-    request.arguments.input = mine.data();
-    request.arguments.result = all.data();
-    request.arguments.count = mine.size();
-    request.arguments.is_internal = true;
-    const Status status = team_.run(request);
+    CallDescription call = internal_call(Collective::all_gather, mine.data(), all.data());
+    call.spec.count = mine.size();
+    const Status status = team_.operations().run(call);
     if (status != Status::ok) throw Error(status, last_error());
   }
   bool decide(bool agreed) override { return team_.decide_split(agreed); }

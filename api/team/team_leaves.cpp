@@ -10,16 +10,11 @@ namespace torii {
 const LeafIntervals& Team::agree_on_leaves(const LeafClaim& own) {
   constexpr std::uint32_t kLeavesTag = 0x6c656176;  // "leav": such an exchange meets no other call of the library
   std::vector<LeafClaim> claims(static_cast<std::size_t>(ranks()));
-  Request request;
-  CallArguments& call = request.arguments;
-  call.collective = Collective::all_gather;
-  call.input = &own;
-  call.result = claims.data();
-  call.count = sizeof(LeafClaim) / sizeof(std::uint64_t);
-  call.type = Type::u64;
-  call.is_internal = true;
-  call.tag = kLeavesTag;
-  if (const Status status = run(request); status != Status::ok) throw Error(status, last_error());
+  CallDescription call = internal_call(Collective::all_gather, &own, claims.data());
+  call.spec.count = sizeof(LeafClaim) / sizeof(std::uint64_t);
+  call.spec.type = Type::u64;
+  call.spec.tag = kLeavesTag;
+  if (const Status status = operations_.run(call); status != Status::ok) throw Error(status, last_error());
   auto fresh = std::make_unique<const LeafIntervals>(intervals_of(claims));
   const auto known = std::ranges::find_if(leaves_, [&](const auto& one) { return *one == *fresh; });
   if (known != leaves_.end()) return **known;

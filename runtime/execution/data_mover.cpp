@@ -6,12 +6,13 @@
 
 namespace torii {
 
-void fold(const CallShape& shape, const kernels::Operands& operands, std::size_t count, Fold order) noexcept {
-  if (shape.user != nullptr) {
+void fold(const kernels::Operands& operands, std::size_t count, const CallShape& shape,
+          const kernels::UserFunction* user, Fold order) noexcept {
+  if (user != nullptr) {
     if (order == Fold::canonical) {
-      kernels::fold_user_canonical(*shape.user, operands, count);
+      kernels::fold_user_canonical(*user, operands, count);
     } else {
-      kernels::fold_user(*shape.user, operands, count);
+      kernels::fold_user(*user, operands, count);
     }
   } else if (order == Fold::canonical) {
     kernels::fold_canonical(shape.fold, shape.type, operands, count);
@@ -66,15 +67,14 @@ void DataMover::combine(std::size_t count, Fold order) noexcept {
       // was stored past the caches is not read again.
       const bool is_copied_on = non_temporal && targets.size() > 1;
       void* const folded = is_copied_on ? StepPlaces::hot_memory() : targets[primary];
-      fold(*call_.shape,
-           {.sources = sources.data(),
-            .source_count = static_cast<int>(sources.size()),
-            .targets = &folded,
-            .target_count = 1,
-            .wide_sources = has_wide_source ? wide_sources_.data() : nullptr,
-            .wide_targets = wide ? 1U : 0U,
-            .non_temporal_targets = non_temporal && !is_copied_on ? 1U : 0U},
-           count, order);
+      const kernels::Operands operands = {.sources = sources.data(),
+                                          .source_count = static_cast<int>(sources.size()),
+                                          .targets = &folded,
+                                          .target_count = 1,
+                                          .wide_sources = has_wide_source ? wide_sources_.data() : nullptr,
+                                          .wide_targets = wide ? 1U : 0U,
+                                          .non_temporal_targets = non_temporal && !is_copied_on ? 1U : 0U};
+      fold(operands, count, *call_.shape, call_.buffers.user, order);
       value = folded;
     }
     for (std::size_t i = 0; i < targets.size(); ++i) {

@@ -12,8 +12,9 @@
 
 namespace torii {
 
-/// Folds by the call's kernel, or its user function.
-void fold(const CallShape& shape, const kernels::Operands& operands, std::size_t count, Fold order) noexcept;
+/// Folds by the call's kernel, or by `user` if that is not nullptr.
+void fold(const kernels::Operands& operands, std::size_t count, const CallShape& shape,
+          const kernels::UserFunction* user, Fold order) noexcept;
 
 class DataMover {
  public:

@@ -10,6 +10,7 @@ void BasicExecution<Host>::begin(InstalledPlan& plan, const CallShape& shape, co
   call_.buffers = buffers;
   if (program != nullptr) {
     begin_linear(plan, shape, *program, buffers.input, buffers.result, buffers.salt);
+    call_.buffers.user = buffers.user;
     return;
   }
   call_.take_up(plan, shape, buffers.salt);

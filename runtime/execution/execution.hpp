@@ -33,13 +33,15 @@ class BasicExecution {
   /// until the call is done.
   void begin(InstalledPlan& plan, const CallShape& shape, const CallBuffers& buffers,
              const LinearProgram* program = nullptr) noexcept;
-  /// begin() of a linear program, which needs nothing of the buffers but the addresses of byte 0.
+  /// begin() of a linear program, which needs nothing of the buffers but the addresses of byte 0. For calls without a
+  /// user function.
   void begin_linear(InstalledPlan& plan, const CallShape& shape, const LinearProgram& program, std::uintptr_t input,
                     std::uintptr_t result, std::uint32_t salt) noexcept {
     call_.take_up(plan, shape, salt);
     call_.count_turn();
     call_.buffers.input = input;
     call_.buffers.result = result;
+    call_.buffers.user = nullptr;
     linear_.begin(plan, program);
   }
   /// Runs every step that can run now. After `done` the next begin() may follow.

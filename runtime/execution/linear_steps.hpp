@@ -50,13 +50,12 @@ inline void store(LinearState& at, const RunningCall& call, const LinearStep& st
   std::uint32_t first = 0;
   const void* value = at.sources[0];
   if (step.sources.size() > 1) {
-    fold(*call.shape,
-         {.sources = at.sources.data(),
-          .source_count = static_cast<int>(step.sources.size()),
-          .targets = at.targets.data(),
-          .target_count = 1,
-          .non_temporal_targets = non_temporal && count == 1 ? 1U : 0U},
-         step.length_bytes / call.shape->element_bytes, step.fold);
+    const kernels::Operands operands = {.sources = at.sources.data(),
+                                        .source_count = static_cast<int>(step.sources.size()),
+                                        .targets = at.targets.data(),
+                                        .target_count = 1,
+                                        .non_temporal_targets = non_temporal && count == 1 ? 1U : 0U};
+    fold(operands, step.length_bytes / call.shape->element_bytes, *call.shape, call.buffers.user, step.fold);
     value = at.targets[0];
     first = 1;
   }

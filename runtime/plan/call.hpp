@@ -19,7 +19,6 @@ struct CallShape {
   /// The size by which an element counts in the layout: element_bytes, or for a user's type the next power of two.
   std::size_t unit_bytes = 1;
   kernels::FoldFn fold = nullptr;  ///< nullptr for a user function and where nothing is combined
-  const kernels::UserFunction* user = nullptr;
   bool non_temporal = false;    ///< results are stored past the caches
   std::uint32_t signature = 1;  ///< equal on all ranks of one call; odd, so never 0
   /// The distance in memory between the operands of a rank that has several. Equal on all ranks.
@@ -61,6 +60,9 @@ struct CallBuffers {
   /// Equal on all ranks of one call, even, and mixed into the signature: ranks with different salts never take each
   /// other's messages.
   std::uint32_t salt = 0;
+  /// The caller's function that combines, which each rank has at an address of its own; nullptr: CallShape::fold does.
+  /// Must live until the call is done.
+  const kernels::UserFunction* user = nullptr;
   /// For a broadcast whose vector only these functions access. Must live until the call is done.
   const Access* access = nullptr;
 };

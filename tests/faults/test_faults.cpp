@@ -90,7 +90,7 @@ TEST(Faults, WhatIsAllocatedAndNotFreedIsSeen) {
 }
 
 TEST(Faults, AVectorThatIsWrittenAfterItsCallIsSeen) {
-  CallSpec spec;
+  DrawnCall spec;
   spec.collective = TORII_ALLREDUCE;
   spec.count = 3;
   std::vector<std::byte> memory(2 * (12 + Vector::kGuardBytes), std::byte{0x5a});

@@ -97,7 +97,7 @@ Vector Driver::memory(std::size_t bytes, bool in_arena) {
   return Vector::of(static_cast<std::byte*>(address), bytes);
 }
 
-Driver::Call& Driver::make(std::size_t index, const CallSpec& spec, bool in_arena) {
+Driver::Call& Driver::make(std::size_t index, const DrawnCall& spec, bool in_arena) {
   const Step& step = history_.steps[index];
   Call& call = calls_.emplace_back();
   call.step = index;

@@ -19,9 +19,9 @@
 
 namespace torii::tests {
 
-using faults::CallSpec;
 using faults::CallVectors;
 using faults::Deviation;
+using faults::DrawnCall;
 using faults::History;
 using faults::Manner;
 using faults::Place;
@@ -52,7 +52,7 @@ class Driver {
   struct Call {
     std::size_t step = 0;
     std::size_t team = 0;
-    CallSpec spec;
+    DrawnCall spec;
     Place place;
     bool is_checked = true;
     CallVectors vectors;
@@ -71,7 +71,7 @@ class Driver {
   void make_survivors(std::size_t team);
   torii_status ask_for_survivors(std::size_t team, bool is_first, torii_team*& survivors);
   void fork_child(std::size_t team);
-  Call& make(std::size_t index, const CallSpec& spec, bool in_arena);
+  Call& make(std::size_t index, const DrawnCall& spec, bool in_arena);
   Vector memory(std::size_t bytes, bool in_arena);
   void judge(Call& call, torii_status status);
   void judge_failure(std::size_t team, torii_status status, const std::string& where);

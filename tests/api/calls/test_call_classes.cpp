@@ -35,7 +35,7 @@ std::string text_of(const CallPlan& plan) {
   const auto& [segment_bytes, slots, window, one_shot, radix, common_root, lanes] = plan.selected->request.tuning;
   const CallShape& shape = plan.shape;
   const auto number = [](auto value) { return std::to_string(value) + " "; };
-  return call_text(plan.arguments) + ": " + std::string(plan.selected->algorithm->name) + " " + number(segment_bytes) +
+  return call_text(plan.spec) + ": " + std::string(plan.selected->algorithm->name) + " " + number(segment_bytes) +
          number(slots) + number(window) + number(one_shot) + number(radix) + number(common_root) +
          std::string(lanes.begin(), lanes.end()) + number(plan.selected->request.root) +
          number(static_cast<int>(plan.selected->request.determinism)) +
@@ -45,8 +45,8 @@ std::string text_of(const CallPlan& plan) {
          number(shape.operand_stride_bytes) + number(shape.block_bytes) + "; " + number(plan.input_bytes) +
          number(plan.result_bytes) + number(plan.input_shift_bytes) + number(plan.result_shift_bytes) +
          number(plan.record.count) + number(plan.record.kind) + number(plan.is_finished_at_end) +
-         number(plan.sums_as_float) + number(plan.multiplies) + number(plan.folds_leaves) + number(plan.operands) +
-         number(plan.key) + number(plan.selected->blocks) + number(static_cast<int>(plan.selected->dealing)) +
+         number(plan.sums_as_float) + number(plan.folds_leaves) + number(plan.operands) + number(plan.is_plain) +
+         number(plan.selected->blocks) + number(static_cast<int>(plan.selected->dealing)) +
          number(plan.lengths != nullptr);
 }
 
@@ -55,19 +55,19 @@ class Classes {
  public:
   explicit Classes(const PlanMaker& maker) : maker_(maker) {}
 
-  CallPlan& fill(const CallArguments& arguments) {
-    CallClass& its_class = of(arguments);
-    if (its_class.call_plans.empty()) its_class.call_plans.push_back(maker_.blank(arguments, its_class));
+  CallPlan& fill(const CallDescription& call) {
+    CallClass& its_class = of(call);
+    if (its_class.call_plans.empty()) its_class.call_plans.push_back(maker_.blank(call.spec, its_class));
     CallPlan& plan = *its_class.call_plans.front();
-    maker_.fill(plan, arguments);
+    maker_.fill(plan, call);
     return plan;
   }
-  CallClass& of(const CallArguments& arguments) {
-    const ClassKey key = maker_.key_of(arguments);
+  CallClass& of(const CallDescription& call) {
+    const ClassKey key = maker_.key_of(call);
     for (const auto& known : all_) {
-      if (known->serves(key, maker_.vector_bytes(arguments, key))) return *known;
+      if (known->serves(key, maker_.vector_bytes(call.spec, key))) return *known;
     }
-    return *all_.emplace_back(maker_.make_class(arguments, key));
+    return *all_.emplace_back(maker_.make_class(call.spec, key));
   }
 
  private:
@@ -87,45 +87,44 @@ constexpr std::array kCollectives = {Collective::broadcast,      Collective::red
                                      Collective::reduce_scatter, Collective::alltoall, Collective::scatter,
                                      Collective::gather,         Collective::barrier};
 
-CallArguments draw(std::mt19937_64& random, int ranks, const std::vector<std::size_t>& block_counts) {
+CallDescription draw(std::mt19937_64& random, int ranks, const std::vector<std::size_t>& block_counts) {
   constexpr std::array kTypes = {Type::f32, Type::f64, Type::u8, Type::f16, Type::i32};
   constexpr std::array kOps = {Op::sum, Op::max, Op::min};
-  CallArguments arguments;
-  arguments.collective = kCollectives[random() % kCollectives.size()];
-  if (arguments.collective == Collective::barrier) return arguments;
-  arguments.type = kTypes[random() % kTypes.size()];
-  arguments.op = kOps[random() % kOps.size()];
-  arguments.averages = arguments.op == Op::sum && !is_prefix(arguments.collective) && arguments.type != Type::u8 &&
-                       arguments.type != Type::i32 && random() % 8 == 0;
-  arguments.root = has_root(arguments.collective) ? static_cast<int>(random() % static_cast<unsigned>(ranks)) : 0;
+  CallDescription call;
+  CallSpec& spec = call.spec;
+  spec.collective = kCollectives[random() % kCollectives.size()];
+  if (spec.collective == Collective::barrier) return call;
+  spec.type = kTypes[random() % kTypes.size()];
+  spec.op = number_of(kOps[random() % kOps.size()]);
+  const bool may_average =
+      spec.op == OpNumber::sum && !is_prefix(spec.collective) && spec.type != Type::u8 && spec.type != Type::i32;
+  if (may_average && random() % 8 == 0) spec.op = OpNumber::average;
+  spec.root = static_cast<int>(random() % static_cast<unsigned>(ranks));
   const std::size_t power = std::size_t{1} << random() % 24;
-  arguments.count = power + random() % power - (random() % 4 == 0 ? 1 : 0);
-  if (random() % 16 == 0) arguments.count = 0;
-  if (arguments.collective == Collective::reduce_scatter && random() % 2 == 0) {
-    arguments.block_counts = block_counts.data();
-    arguments.count = 0;
-    for (const std::size_t count : block_counts) arguments.count += count;
-  }
-  return arguments;
+  spec.count = power + random() % power - (random() % 4 == 0 ? 1 : 0);
+  if (random() % 16 == 0) spec.count = 0;
+  spec = normalised(spec);
+  if (spec.collective == Collective::reduce_scatter && random() % 2 == 0) take_block_counts(block_counts, call);
+  return call;
 }
 
-void expect_alone(const PlanMaker& maker, const CallPlan& filled, const CallArguments& arguments) {
-  ASSERT_EQ(text_of(filled), text_of(*maker.make(arguments)));
+void expect_alone(const PlanMaker& maker, const CallPlan& filled, const CallDescription& call) {
+  ASSERT_EQ(text_of(filled), text_of(*maker.make(call)));
 }
 
 /// The lengths at both ends of the call's class, and one element outside of them.
-void check_ends(const PlanMaker& maker, Classes& classes, CallArguments arguments, int ranks) {
-  const CallClass& its_class = classes.of(arguments);
-  if (arguments.block_counts != nullptr || arguments.collective == Collective::barrier) return;
-  const std::size_t parts = has_block_per_rank(arguments.collective) ? static_cast<std::size_t>(ranks) : 1;
+void check_ends(const PlanMaker& maker, Classes& classes, CallDescription call, int ranks) {
+  const CallClass& its_class = classes.of(call);
+  if (call.block_counts() != nullptr || call.spec.collective == Collective::barrier) return;
+  const std::size_t parts = has_block_per_rank(call.spec.collective) ? static_cast<std::size_t>(ranks) : 1;
   std::size_t unit = parts;  // all types are of a power of two
-  while (maker.vector_bytes(arguments, its_class.key) > arguments.count * unit) unit *= 2;
+  while (maker.vector_bytes(call.spec, its_class.key) > call.spec.count * unit) unit *= 2;
   const ByteInterval holds = its_class.selected->holds;
   for (const std::size_t bytes : {holds.least, holds.most}) {
     if (bytes > std::size_t{1} << 40) continue;
     for (std::size_t count = bytes / unit; count <= bytes / unit + 1; ++count) {
-      arguments.count = count;
-      expect_alone(maker, classes.fill(arguments), arguments);
+      call.spec.count = count;
+      expect_alone(maker, classes.fill(call), call);
     }
   }
 }
@@ -139,18 +138,18 @@ void check_random_calls(torii_team* handle, const TeamOptions& options, unsigned
   for (int i = 0; i < 400; ++i) {
     std::vector<std::size_t> block_counts;
     for (int rank = 0; rank < team.ranks(); ++rank) block_counts.push_back(random() % 1000);
-    const CallArguments arguments = draw(random, team.ranks(), block_counts);
+    const CallDescription call = draw(random, team.ranks(), block_counts);
     try {
-      CallPlan& plan = classes.fill(arguments);
+      CallPlan& plan = classes.fill(call);
       ++calls;
-      expect_alone(maker, plan, arguments);
-      check_ends(maker, classes, arguments, team.ranks());
-      CallPlan& again = classes.fill(arguments);
+      expect_alone(maker, plan, call);
+      check_ends(maker, classes, call, team.ranks());
+      CallPlan& again = classes.fill(call);
       const CountRange counts = again.counts;
       if (counts.least > counts.most) continue;
       for (const std::size_t count : {counts.least, std::min(counts.most, std::size_t{1} << 30)}) {
-        CallArguments other = arguments;
-        other.count = count;
+        CallDescription other = call;
+        other.spec.count = count;
         maker.set_count(again, count);
         expect_alone(maker, again, other);
       }
@@ -194,12 +193,9 @@ TEST(CallClasses, AFilledCallPlanIsThatOfTheCallAlone) {
 }
 
 std::shared_ptr<const ClassPlan> shared(const PlanMaker& maker, std::size_t count, int root = 0) {
-  CallArguments arguments;
-  arguments.collective = Collective::broadcast;
-  arguments.type = Type::f64;
-  arguments.count = count;
-  arguments.root = root;
-  return maker.share_class(arguments, maker.key_of(arguments))->selected;
+  CallDescription call;
+  call.spec = {Collective::broadcast, Type::f64, OpNumber::sum, 0, root, count};
+  return maker.share_class(call.spec, maker.key_of(call))->selected;
 }
 
 TEST(CallClasses, TeamsThatChooseAlikeShareThem) {

@@ -19,12 +19,12 @@ T number_in(std::mt19937_64& random, T below) {
   return static_cast<T>(random() % static_cast<std::uint64_t>(below));
 }
 
-bool is_rooted(const CallSpec& spec) { return spec.kind == CallKind::collective && has_root(spec.collective); }
+bool is_rooted(const DrawnCall& spec) { return spec.kind == CallKind::collective && has_root(spec.collective); }
 
-std::size_t element_bytes(const CallSpec& spec) { return torii_type_bytes(spec.type); }
+std::size_t element_bytes(const DrawnCall& spec) { return torii_type_bytes(spec.type); }
 
 /// Elements of a block: of the one that rank `from` has for rank `to` in an alltoall, of rank `to` or `from` otherwise.
-std::size_t length_of(const CallSpec& spec, int from, int to) {
+std::size_t length_of(const DrawnCall& spec, int from, int to) {
   if (!spec.unequal) return spec.count;
   const int pair = spec.collective == TORII_ALLTOALL ? 64 * from + to : std::max(from, to);
   const std::uint64_t drawn = mixed(spec.lengths + static_cast<std::uint64_t>(pair));
@@ -40,11 +40,11 @@ std::size_t sum_before(int end, const Length& length) {
 }
 
 /// Elements before the block for rank `to` in the input of `rank`, and before the block of rank `from` in its result.
-std::size_t input_offset(const CallSpec& spec, int rank, int to) {
+std::size_t input_offset(const DrawnCall& spec, int rank, int to) {
   const int from = spec.collective == TORII_ALLTOALL ? rank : 0;
   return sum_before(to, [&](int block) { return length_of(spec, from, block); });
 }
-std::size_t result_offset(const CallSpec& spec, int rank, int from) {
+std::size_t result_offset(const DrawnCall& spec, int rank, int from) {
   const int to = spec.collective == TORII_ALLTOALL ? rank : 0;
   return sum_before(from, [&](int block) { return length_of(spec, block, to); });
 }
@@ -73,22 +73,22 @@ void write_lists(Words& words) {
   }
 }
 
-int root_of(const CallSpec& spec, Place place) { return spec.root % place.ranks; }
+int root_of(const DrawnCall& spec, Place place) { return spec.root % place.ranks; }
 
-std::size_t input_count(const CallSpec& spec, Place place) {
+std::size_t input_count(const DrawnCall& spec, Place place) {
   if (spec.collective == TORII_BARRIER) return 0;
   if (gives_blocks(spec.collective)) return input_offset(spec, place.rank, place.ranks);
   return length_of(spec, place.rank, 0);
 }
 
-std::size_t result_count(const CallSpec& spec, Place place) {
+std::size_t result_count(const DrawnCall& spec, Place place) {
   if (!has_result(spec.collective, place.rank, root_of(spec, place))) return 0;
   if (gets_blocks(spec.collective)) return result_offset(spec, place.rank, place.ranks);
   return length_of(spec, 0, place.rank);
 }
 
 /// The same as fold(), one rank after the other.
-std::vector<std::byte> fold_by_user(const CallSpec& spec, int last, std::size_t first, std::size_t count) {
+std::vector<std::byte> fold_by_user(const DrawnCall& spec, int last, std::size_t first, std::size_t count) {
   std::vector<std::byte> result(count * element_bytes(spec));
   std::vector<std::byte> next(result.size());
   fill_elements(spec, 0, first, count, result.data());
@@ -100,7 +100,7 @@ std::vector<std::byte> fold_by_user(const CallSpec& spec, int last, std::size_t 
 }
 
 /// Ranks 0 .. last - 1 combined by the plain reference: elements [first, first + count).
-std::vector<std::byte> fold(const CallSpec& spec, int last, std::size_t first, std::size_t count) {
+std::vector<std::byte> fold(const DrawnCall& spec, int last, std::size_t first, std::size_t count) {
   if (spec.op == TORII_USER) return fold_by_user(spec, last, first, count);
   std::vector<std::byte> inputs(static_cast<std::size_t>(last) * count * element_bytes(spec));
   std::vector<const void*> sources;
@@ -124,8 +124,8 @@ std::vector<std::byte> fold(const CallSpec& spec, int last, std::size_t first, s
 
 }  // namespace
 
-CallSpec random_call(std::mt19937_64& random) {
-  CallSpec spec;
+DrawnCall random_call(std::mt19937_64& random) {
+  DrawnCall spec;
   spec.collective = static_cast<torii_collective>(number_in(random, kCollectiveCount));
   if (number_in(random, 16) == 0) spec.kind = static_cast<CallKind>(1 + number_in(random, 2));
   spec.type = random_type(random, combines(spec.collective) ? CallKind::collective : CallKind::permute);
@@ -152,7 +152,7 @@ CallSpec random_call(std::mt19937_64& random) {
   return spec;
 }
 
-CallSpec unlike(CallSpec spec, std::mt19937_64& random) {
+DrawnCall unlike(DrawnCall spec, std::mt19937_64& random) {
   const bool has_other_kind = spec.kind != CallKind::collective;
   spec.unequal = false;
   spec.kind = CallKind::collective;
@@ -171,7 +171,7 @@ CallSpec unlike(CallSpec spec, std::mt19937_64& random) {
   return spec;
 }
 
-std::string text_of(const CallSpec& spec) {
+std::string text_of(const DrawnCall& spec) {
   std::string text = torii_collective_name(spec.collective);
   if (redistributes(spec.kind)) text = spec.kind == CallKind::transpose ? "transpose" : "permute";
   if (spec.kind == CallKind::sends) text = "sends and receives";
@@ -185,17 +185,17 @@ std::string text_of(const CallSpec& spec) {
   return is_rooted(spec) ? text + ", root " + std::to_string(spec.root) : text;
 }
 
-std::size_t input_bytes(const CallSpec& spec, Place place) {
+std::size_t input_bytes(const DrawnCall& spec, Place place) {
   const std::size_t count = redistributes(spec.kind) ? items_of(spec, place).input_count : input_count(spec, place);
   return count * element_bytes(spec);
 }
 
-std::size_t result_bytes(const CallSpec& spec, Place place) {
+std::size_t result_bytes(const DrawnCall& spec, Place place) {
   const std::size_t count = redistributes(spec.kind) ? items_of(spec, place).result_count : result_count(spec, place);
   return count * element_bytes(spec);
 }
 
-std::vector<std::byte> input_of(const CallSpec& spec, Place place) {
+std::vector<std::byte> input_of(const DrawnCall& spec, Place place) {
   std::vector<std::byte> input(input_bytes(spec, place));
   const std::size_t count = input.size() / element_bytes(spec);
   if (redistributes(spec.kind)) {
@@ -206,7 +206,7 @@ std::vector<std::byte> input_of(const CallSpec& spec, Place place) {
   return input;
 }
 
-std::vector<std::byte> expected_result(const CallSpec& spec, Place place) {
+std::vector<std::byte> expected_result(const DrawnCall& spec, Place place) {
   if (redistributes(spec.kind)) return expected_items(spec, place);
   std::vector<std::byte> result(result_bytes(spec, place));
   if (result.empty()) return result;
@@ -245,7 +245,7 @@ std::vector<std::byte> expected_result(const CallSpec& spec, Place place) {
   }
 }
 
-Overlap overlap_of(const CallSpec& spec, Place place) {
+Overlap overlap_of(const DrawnCall& spec, Place place) {
   const std::size_t input = input_bytes(spec, place);
   const std::size_t result = result_bytes(spec, place);
   if (!spec.in_place || input == 0 || result == 0) return {};
@@ -262,7 +262,7 @@ Overlap overlap_of(const CallSpec& spec, Place place) {
   return {0, 0, std::max(input, result)};
 }
 
-void write_words(Words& words, const CallSpec& spec, Place place, const void* input, void* result) {
+void write_words(Words& words, const DrawnCall& spec, Place place, const void* input, void* result) {
   words.call = make_call(spec.collective, input, result, spec.count, spec.type, spec.op, root_of(spec, place));
   if (spec.op == TORII_USER) {
     words.call.user = user_operation(spec.commutes);

@@ -22,7 +22,7 @@ enum class CallKind : std::uint8_t {
 };
 constexpr bool redistributes(CallKind kind) { return kind == CallKind::transpose || kind == CallKind::permute; }
 
-struct CallSpec {
+struct DrawnCall {
   CallKind kind = CallKind::collective;
   torii_collective collective = TORII_BARRIER;
   torii_type type = TORII_I32;
@@ -37,11 +37,11 @@ struct CallSpec {
 };
 
 /// A call that a team of any size can run: `root` may have to be taken modulo the number of ranks.
-CallSpec random_call(std::mt19937_64& random);
+DrawnCall random_call(std::mt19937_64& random);
 /// The same call with another signature.
-CallSpec unlike(CallSpec spec, std::mt19937_64& random);
+DrawnCall unlike(DrawnCall spec, std::mt19937_64& random);
 /// "gatherv of 7 x f32 in place, root 3".
-std::string text_of(const CallSpec& spec);
+std::string text_of(const DrawnCall& spec);
 
 inline constexpr int kRefusals = 13;
 /// Makes a call that every team refuses, in one of kRefusals ways, which repeat.
@@ -53,12 +53,12 @@ struct Place {
   int rank = 0;
 };
 
-std::size_t input_bytes(const CallSpec& spec, Place place);
+std::size_t input_bytes(const DrawnCall& spec, Place place);
 /// 0 on ranks that get no result.
-std::size_t result_bytes(const CallSpec& spec, Place place);
-std::vector<std::byte> input_of(const CallSpec& spec, Place place);
+std::size_t result_bytes(const DrawnCall& spec, Place place);
+std::vector<std::byte> input_of(const DrawnCall& spec, Place place);
 /// The right bytes of the rank's result: result_bytes() of them.
-std::vector<std::byte> expected_result(const CallSpec& spec, Place place);
+std::vector<std::byte> expected_result(const DrawnCall& spec, Place place);
 
 /// Where the vectors of a call in place are within one piece of memory.
 struct Overlap {
@@ -66,7 +66,7 @@ struct Overlap {
   std::size_t result = 0;
   std::size_t bytes = 0;  ///< of the piece; 0: this rank cannot make the call in place
 };
-Overlap overlap_of(const CallSpec& spec, Place place);
+Overlap overlap_of(const DrawnCall& spec, Place place);
 
 /// A torii_call, and the lengths and addresses of the blocks to which it refers.
 struct Words {
@@ -77,12 +77,12 @@ struct Words {
   std::vector<void*> result_blocks = {};
 };
 /// The call of a collective; `words` must stay where it is until the call has been made.
-void write_words(Words& words, const CallSpec& spec, Place place, const void* input, void* result);
+void write_words(Words& words, const DrawnCall& spec, Place place, const void* input, void* result);
 /// Make a call of the other kinds.
-torii_status redistribute(torii_team* team, const CallSpec& spec, Place place, const void* input, void* result);
-torii_status send_and_receive(torii_team* team, const CallSpec& spec, Place place, const void* input, void* result);
+torii_status redistribute(torii_team* team, const DrawnCall& spec, Place place, const void* input, void* result);
+torii_status send_and_receive(torii_team* team, const DrawnCall& spec, Place place, const void* input, void* result);
 /// Whether a blocking collective is made as a group of calls on parts of its vectors; and makes it.
-bool is_made_in_parts(const CallSpec& spec);
-torii_status run_in_parts(torii_team* team, const CallSpec& spec, const torii_call& call);
+bool is_made_in_parts(const DrawnCall& spec);
+torii_status run_in_parts(torii_team* team, const DrawnCall& spec, const torii_call& call);
 
 }  // namespace torii::faults

@@ -137,7 +137,7 @@ void Driver::split(std::size_t index) {
   }
 }
 
-Driver::Call& Driver::make(std::size_t index, const CallSpec& spec, Memory where) {
+Driver::Call& Driver::make(std::size_t index, const DrawnCall& spec, Memory where) {
   const Step& step = history_.steps[index];
   Call& call = calls_.emplace_back();
   call.step = index;

@@ -28,7 +28,7 @@ class Driver {
   struct Call {
     std::size_t step = 0;
     std::size_t team = 0;
-    CallSpec spec;
+    DrawnCall spec;
     Place place;
     bool is_checked = true;
     bool has_ended = false;
@@ -51,7 +51,7 @@ class Driver {
   bool try_survivors(torii_team* failed, std::size_t team, std::vector<torii_team*>& made);
   torii_status ask_for_survivors(torii_team* failed, int attempt, std::vector<int>& without, torii_team*& next);
   void note_made(std::size_t team, std::size_t depth, const torii_team* made, int parent_ranks);
-  Call& make(std::size_t index, const CallSpec& spec, Memory where);
+  Call& make(std::size_t index, const DrawnCall& spec, Memory where);
   bool is_served(torii_team* team, const Words& words) const;
   void judge(Call& call, torii_status status);
   void judge_failure(std::size_t team, torii_status status, const std::string& where);

@@ -110,12 +110,12 @@ void compose_maps(const void* left, const void* right, void* out, std::size_t co
   }
 }
 
-std::size_t rows_of(const CallSpec& spec) { return 1 + spec.count % 61; }
-std::size_t columns_of(const CallSpec& spec) { return 1 + spec.lengths % 53; }
-std::size_t permuted_of(const CallSpec& spec) { return 1 + spec.count % 3001; }
+std::size_t rows_of(const DrawnCall& spec) { return 1 + spec.count % 61; }
+std::size_t columns_of(const DrawnCall& spec) { return 1 + spec.lengths % 53; }
+std::size_t permuted_of(const DrawnCall& spec) { return 1 + spec.count % 3001; }
 
 /// Item number `item` of a permutation goes to this position: 7919 is a prime that divides no number of items.
-std::size_t destination_of(const CallSpec& spec, std::size_t item) {
+std::size_t destination_of(const DrawnCall& spec, std::size_t item) {
   constexpr std::size_t kStep = 7919;
   return (item * kStep + spec.lengths % 1000) % permuted_of(spec);
 }
@@ -146,7 +146,7 @@ torii_op random_op(std::mt19937_64& random, torii_type type) {
 
 torii_user_function user_operation(bool commutes) noexcept { return commutes ? add_numbers : compose_maps; }
 
-void fill_elements(const CallSpec& spec, int rank, std::size_t first, std::size_t count, std::byte* out) {
+void fill_elements(const DrawnCall& spec, int rank, std::size_t first, std::size_t count, std::byte* out) {
   const std::size_t bytes = torii_type_bytes(spec.type);
   const std::vector<std::byte>& table = table_of(spec.type, spec.op == TORII_PROD);
   std::size_t at = (mixed(spec.seed + static_cast<std::uint64_t>(rank)) + first) % kPeriod;
@@ -159,7 +159,7 @@ void fill_elements(const CallSpec& spec, int rank, std::size_t first, std::size_
   }
 }
 
-Items items_of(const CallSpec& spec, Place place) {
+Items items_of(const DrawnCall& spec, Place place) {
   Items items;
   if (spec.kind == CallKind::transpose) {
     (void)torii_split(rows_of(spec), place.ranks, place.rank, &items.input_first, &items.input_count);
@@ -176,7 +176,7 @@ Items items_of(const CallSpec& spec, Place place) {
   return items;
 }
 
-std::vector<std::byte> expected_items(const CallSpec& spec, Place place) {
+std::vector<std::byte> expected_items(const DrawnCall& spec, Place place) {
   const std::size_t bytes = torii_type_bytes(spec.type);
   const Items items = items_of(spec, place);
   std::vector<std::byte> result(items.result_count * bytes);
@@ -196,7 +196,7 @@ std::vector<std::byte> expected_items(const CallSpec& spec, Place place) {
   return result;
 }
 
-torii_status redistribute(torii_team* team, const CallSpec& spec, Place place, const void* input, void* result) {
+torii_status redistribute(torii_team* team, const DrawnCall& spec, Place place, const void* input, void* result) {
   const std::size_t bytes = torii_type_bytes(spec.type);
   if (spec.kind == CallKind::transpose) {
     return torii_transpose(team, input, result, rows_of(spec), columns_of(spec), bytes);

@@ -25,7 +25,7 @@ inline constexpr torii_type kUserType = TORII_U64;
 torii_user_function user_operation(bool commutes) noexcept;
 
 /// Writes elements [first, first + count) of the rank's data.
-void fill_elements(const CallSpec& spec, int rank, std::size_t first, std::size_t count, std::byte* out);
+void fill_elements(const DrawnCall& spec, int rank, std::size_t first, std::size_t count, std::byte* out);
 
 /// How many items a rank of a transpose or permute has, and gets, and the number of its first one.
 struct Items {
@@ -34,7 +34,7 @@ struct Items {
   std::size_t result_first = 0;
   std::size_t result_count = 0;
 };
-Items items_of(const CallSpec& spec, Place place);
-std::vector<std::byte> expected_items(const CallSpec& spec, Place place);
+Items items_of(const DrawnCall& spec, Place place);
+std::vector<std::byte> expected_items(const DrawnCall& spec, Place place);
 
 }  // namespace torii::faults

@@ -5,13 +5,13 @@
 
 namespace torii::faults {
 
-bool is_made_in_parts(const CallSpec& spec) {
+bool is_made_in_parts(const DrawnCall& spec) {
   const bool has_parts = spec.collective == TORII_ALLREDUCE || spec.collective == TORII_REDUCE ||
                          spec.collective == TORII_BROADCAST || spec.collective == TORII_SCAN;
   return spec.kind == CallKind::collective && has_parts && mixed(spec.seed + 1) % 4 == 0;
 }
 
-torii_status run_in_parts(torii_team* team, const CallSpec& spec, const torii_call& call) {
+torii_status run_in_parts(torii_team* team, const DrawnCall& spec, const torii_call& call) {
   if (const torii_status begun = torii_group_begin(team); begun != TORII_OK) return begun;
   const std::size_t bytes = torii_type_bytes(call.type);
   const std::size_t parts = 2 + mixed(spec.seed + 2) % 4;

@@ -98,8 +98,8 @@ const std::vector<Forced>& all_forced() {
 }
 
 /// Where an algorithm is forced, mostly a call that it serves.
-CallSpec draw_call(const History& history, Draw& draw) {
-  CallSpec call = random_call(draw.random());
+DrawnCall draw_call(const History& history, Draw& draw) {
+  DrawnCall call = random_call(draw.random());
   const auto forced = std::ranges::find(all_forced(), history.job.algorithm, &Forced::algorithm);
   if (forced == all_forced().end()) return call;
   for (int i = 0; i < 20 && std::ranges::find(forced->collectives, call.collective) == forced->collectives.end(); ++i) {
@@ -310,7 +310,7 @@ bool History::may_fail(std::size_t team, int rank) const {
   const std::vector<int> all = members(team, rank);
   // A rank that lacks memory fails the making of a team, and calls that take memory: redistributions, and groups with
   // their packed copies.
-  const auto may_take_memory = [](const CallSpec& call) { return redistributes(call.kind) || is_made_in_parts(call); };
+  const auto may_take_memory = [](const DrawnCall& call) { return redistributes(call.kind) || is_made_in_parts(call); };
   const bool takes_memory = std::ranges::any_of(steps, [&](const Step& step) {
     return step.team == team && (may_take_memory(step.call) || may_take_memory(step.other));
   });

@@ -37,8 +37,8 @@ struct Step {
   std::size_t part = 0;
   std::uint64_t colors = 0;  ///< bit r: the colour of rank r
   Manner manner = Manner::blocking;
-  CallSpec call;
-  CallSpec other;
+  DrawnCall call;
+  DrawnCall other;
   std::vector<Deviation> deviations;  ///< by rank of team 0
   std::vector<int> pauses_us;         ///< by rank, before the step
   std::vector<Memory> memory;         ///< by rank

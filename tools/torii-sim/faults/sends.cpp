@@ -11,11 +11,11 @@ namespace torii::faults {
 namespace {
 
 /// Tells the sender, so that a receive from any rank gets the right one; and the call, since a rank may leave one out.
-int tag_of(const CallSpec& spec, int sender) { return static_cast<int>(mixed(spec.seed) % 1'000'000) * 64 + sender; }
+int tag_of(const DrawnCall& spec, int sender) { return static_cast<int>(mixed(spec.seed) % 1'000'000) * 64 + sender; }
 
 }  // namespace
 
-torii_status send_and_receive(torii_team* team, const CallSpec& spec, Place place, const void* input, void* result) {
+torii_status send_and_receive(torii_team* team, const DrawnCall& spec, Place place, const void* input, void* result) {
   Words words;
   write_words(words, spec, place, input, result);
   const std::size_t bytes = torii_type_bytes(spec.type);

@@ -28,7 +28,8 @@ Vector Vector::of(std::byte* memory, std::size_t bytes) noexcept {
   return {memory, bytes};
 }
 
-CallVectors CallVectors::make(const CallSpec& spec, Place place, const std::function<Vector(std::size_t bytes)>& take) {
+CallVectors CallVectors::make(const DrawnCall& spec, Place place,
+                              const std::function<Vector(std::size_t bytes)>& take) {
   const Overlap overlap = overlap_of(spec, place);
   const bool is_broadcast = spec.kind == CallKind::collective && spec.collective == TORII_BROADCAST;
   const bool has_input = overlap.bytes == 0 && !is_broadcast;
@@ -36,7 +37,7 @@ CallVectors CallVectors::make(const CallSpec& spec, Place place, const std::func
   return {spec, place, input, take(overlap.bytes != 0 ? overlap.bytes : result_bytes(spec, place))};
 }
 
-CallVectors::CallVectors(const CallSpec& spec, Place place, Vector input, Vector result)
+CallVectors::CallVectors(const DrawnCall& spec, Place place, Vector input, Vector result)
     : spec_(spec), place_(place), pieces_{input, result}, input_(input.data), result_(result.data) {
   const Overlap overlap = overlap_of(spec, place);
   if (overlap.bytes == 0) return;

@@ -33,9 +33,9 @@ struct Vector {
 class CallVectors {
  public:
   CallVectors() = default;
-  CallVectors(const CallSpec& spec, Place place, Vector input, Vector result);
+  CallVectors(const DrawnCall& spec, Place place, Vector input, Vector result);
   /// `take` gives memory for a vector of so many bytes, which may be 0.
-  static CallVectors make(const CallSpec& spec, Place place, const std::function<Vector(std::size_t bytes)>& take);
+  static CallVectors make(const DrawnCall& spec, Place place, const std::function<Vector(std::size_t bytes)>& take);
 
   /// nullptr where the rank has none.
   std::byte* input() const noexcept { return input_; }
@@ -55,7 +55,7 @@ class CallVectors {
  private:
   std::uint64_t hash() const noexcept;
 
-  CallSpec spec_;
+  DrawnCall spec_;
   Place place_;
   Vector pieces_[2];
   std::byte* input_ = nullptr;
@@ -73,7 +73,7 @@ class RankMemory {
   RankMemory(const RankMemory&) = delete;
   RankMemory& operator=(const RankMemory&) = delete;
 
-  CallVectors make(const CallSpec& spec, Place place, Memory where) {
+  CallVectors make(const DrawnCall& spec, Place place, Memory where) {
     return CallVectors::make(spec, place, [&](std::size_t bytes) { return take(bytes, where); });
   }
 
