@@ -6,6 +6,7 @@
 
 #include "api/agreement/control_writer.hpp"
 #include "api/agreement/team_control.hpp"
+#include "api/context/staging_pool.hpp"
 #include "runtime/execution/staging.hpp"
 #include "runtime/point_to_point/point_to_point.hpp"
 

@@ -14,6 +14,7 @@
 #include "api/c/c_groups.hpp"
 #include "api/c/c_objects.hpp"
 #include "api/c/c_structs.hpp"
+#include "api/context/regions.hpp"
 #include "api/team/expectation.hpp"
 #include "api/team/members.hpp"
 #include "collectives/selection/catalogue.hpp"

@@ -8,6 +8,7 @@
 
 #include "api/c/c_objects.hpp"
 #include "reduce_kernels/types.hpp"
+#include "transports/shared_memory/nodes.hpp"
 
 using torii::c::invalid;
 using torii::c::is_from_0_to;

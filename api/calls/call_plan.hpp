@@ -10,11 +10,12 @@
 #include "api/calls/call_description.hpp"
 #include "api/calls/unequal_blocks.hpp"
 #include "collectives/selection/known_classes.hpp"
-#include "runtime/execution/execution.hpp"
 
 namespace torii {
 
 struct CallClass;
+struct InstalledPlan;
+struct LinearProgram;
 
 /// Numbers of elements, from the least to the most; none if the least is more.
 struct CountRange {
@@ -26,6 +27,11 @@ struct CountRange {
 /// Everything about a call that does not depend on its buffers. While no request uses it, it may be filled in for
 /// another call of its class (PlanCache).
 struct CallPlan {
+  CallPlan();
+  ~CallPlan();
+  CallPlan(const CallPlan&) = delete;
+  CallPlan& operator=(const CallPlan&) = delete;
+
   CallClass* its_class = nullptr;  ///< in a PlanCache
   CallSpec spec;
   std::vector<std::size_t> block_counts;  ///< of a reduce_scatter with blocks of unequal lengths
@@ -50,6 +56,10 @@ struct CallPlan {
   int users = 0;      ///< requests that have started with it and not ended
   /// A channel's installed plan, nullptr until first used there, and its linear program where there is one.
   struct OnChannel {
+    OnChannel() noexcept;
+    OnChannel(OnChannel&&) noexcept;
+    OnChannel& operator=(OnChannel&&) noexcept;
+    ~OnChannel();
     InstalledPlan* plan = nullptr;
     bool is_current = false;  ///< `program` is that of the present layout, if this has one
     bool has_program = false;

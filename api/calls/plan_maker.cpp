@@ -8,6 +8,7 @@
 
 #include "reduce_kernels/average.hpp"
 #include "runtime/base/status.hpp"
+#include "runtime/execution/staging.hpp"
 
 namespace torii {
 namespace {

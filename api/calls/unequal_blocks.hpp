@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/calls/call_description.hpp"
-#include "runtime/execution/execution.hpp"
+#include "runtime/plan/call.hpp"
 
 namespace torii {
 

@@ -8,12 +8,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/context/own_memory.hpp"
 #include "api/context/progress_threads.hpp"
+#include "api/context/staging_pool.hpp"
+#include "collectives/selection/known_classes.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/page.hpp"
 #include "runtime/bootstrap/agreement.hpp"
 #include "runtime/fabric/waiting.hpp"
 #include "runtime/topology/rank_map.hpp"
+#include "transports/shared_memory/node_peers.hpp"
+#include "transports/shared_memory/nodes.hpp"
 
 namespace torii {
 namespace {
@@ -61,7 +66,8 @@ Context::Context(const Settings& settings, std::unique_ptr<Bootstrap> bootstrap,
 /// The steps that can fail on one rank alone.
 void Context::open(Bootstrap& bootstrap, const TransportOpener& open, const Context* memory_of) {
   isa_ = chosen_isa(settings_.isa);
-  if (!settings_.tune_file.empty()) loaded_table_ = TuneTable::load(settings_.tune_file);
+  if (!settings_.tune_file.empty())
+    loaded_table_ = std::make_unique<const TuneTable>(TuneTable::load(settings_.tune_file));
   rank_map_ = read_rank_map(settings_.rank_map);
   nodes_ = find_nodes(bootstrap, settings_);
   const shared_memory::Arena* const earlier = memory_of != nullptr ? memory_of->memory_->arena.get() : nullptr;
@@ -146,6 +152,8 @@ void Context::report_counters() const noexcept {
     log(LogLevel::info, "there is no memory to tell the counters");
   }
 }
+
+const TuneTable& Context::tune_table() const { return loaded_table_ ? *loaded_table_ : TuneTable::built_in(); }
 
 const std::string& Context::host(int rank) const { return nodes_->host(rank); }
 

@@ -12,10 +12,7 @@
 #include "api/context/attached_team.hpp"
 #include "api/context/background.hpp"
 #include "api/context/end_event.hpp"
-#include "api/context/own_memory.hpp"
-#include "api/context/staging_pool.hpp"
 #include "api/context/transport_factory.hpp"
-#include "collectives/selection/known_classes.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
@@ -23,7 +20,13 @@
 
 namespace torii {
 
+class KnownClasses;
 class ProgressThreads;
+class Regions;
+class StagingPool;
+class TuneTable;
+struct ChoiceRules;
+struct OwnMemory;
 
 class Context {
  public:
@@ -46,7 +49,7 @@ class Context {
   /// The result of read_rank_map() for the setting.
   const std::string& rank_map() const noexcept { return rank_map_; }
   /// That of TORII_TUNE_FILE, or the built-in one, which is read at the first call: not all jobs make a team.
-  const TuneTable& tune_table() const { return loaded_table_ ? *loaded_table_ : TuneTable::built_in(); }
+  const TuneTable& tune_table() const;
   /// The text of the context that members of a team compare: version, settings, tune table; "NAME=value" lines. Made at
   /// the first call.
   const std::string& digest_text();
@@ -112,7 +115,7 @@ class Context {
  private:
   Settings settings_;
   kernels::Isa isa_ = kernels::Isa::automatic;
-  std::optional<TuneTable> loaded_table_;
+  std::unique_ptr<const TuneTable> loaded_table_;
   std::string rank_map_;
   std::string digest_text_;  ///< empty before the first call
   std::unique_ptr<Bootstrap> bootstrap_;

@@ -9,11 +9,14 @@
 #include "runtime/base/settings.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/fabric/transport.hpp"
-#include "transports/shared_memory/arena.hpp"
-#include "transports/shared_memory/node_peers.hpp"
-#include "transports/shared_memory/nodes.hpp"
 
 namespace torii {
+
+namespace shared_memory {
+class Arena;
+class NodePeers;
+class Nodes;
+}  // namespace shared_memory
 
 /// Finds the nodes of the job. If the setting names a fabric, every rank is a node of its own. Collective. Throws Error
 /// on all ranks. The status is mismatch if the setting differs, unsupported for a transport that this build lacks and

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds call plans, installs plans, and agrees with the members on them.
 #include "api/installation/plan_cache.hpp"
+#include "runtime/execution/installed_plan.hpp"
+#include "runtime/execution/learnt_choices.hpp"
+#include "runtime/execution/linear_program.hpp"
+#include "runtime/execution/staging.hpp"
 
 #include <xxhash.h>
 
@@ -64,7 +68,13 @@ std::string key_of(const CallPlan& call_plan) {
 
 PlanCache::PlanCache(const Membership& members, TeamAgreement& agreement, const PlanMaker& maker,
                      StagingBudget& staging)
-    : members_(members), agreement_(agreement), maker_(maker), staging_(staging) {}
+    : members_(members),
+      agreement_(agreement),
+      maker_(maker),
+      staging_(staging),
+      learnt_(std::make_shared<LearntChoices>()) {}
+
+PlanCache::~PlanCache() = default;
 
 CallPlan* PlanCache::find(const CallDescription& call) {
   CallClass& its_class = class_of(call);

@@ -18,11 +18,16 @@
 
 namespace torii {
 
+class LearntChoices;
+
 /// For the team's caller.
 class PlanCache {
  public:
   /// The arguments must outlive the cache.
   PlanCache(const Membership& members, TeamAgreement& agreement, const PlanMaker& maker, StagingBudget& staging);
+  ~PlanCache();
+  PlanCache(const PlanCache&) = delete;
+  PlanCache& operator=(const PlanCache&) = delete;
 
   /// Finds, fills in or makes the call plan. It stays as it is while it has users, or until the next call. Throws
   /// Error.
@@ -67,7 +72,7 @@ class PlanCache {
   std::vector<std::unique_ptr<CallClass>> classes_;  ///< the one that find() found last at the end
   std::array<CallPlan*, kPlaces> recent_{};          ///< of plain calls
   std::vector<Plans> plans_;                         ///< by channel
-  const std::shared_ptr<LearntChoices> learnt_ = std::make_shared<LearntChoices>();  ///< by all plans
+  const std::shared_ptr<LearntChoices> learnt_;  ///< by all plans
   InstallLog installs_;
 };
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "api/context/context.hpp"
+#include "api/context/staging_pool.hpp"
 #include "api/installation/staging_budget.hpp"
 
 namespace torii {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/context/staging_pool.hpp"
 #include "runtime/devices/memory_limits.hpp"
 
 namespace torii {

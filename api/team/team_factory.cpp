@@ -8,6 +8,7 @@
 #include "api/installation/staging.hpp"
 #include "api/team/options_digest.hpp"
 #include "runtime/bootstrap/agreement.hpp"
+#include "transports/shared_memory/nodes.hpp"
 
 namespace torii {
 namespace {
