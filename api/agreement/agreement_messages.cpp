@@ -3,7 +3,6 @@
 #include "api/agreement/agreement_messages.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "runtime/base/deadline.hpp"
@@ -109,7 +108,7 @@ void AgreementMessages::put_epoch(std::uint64_t epoch) noexcept {
   }
 }
 
-bool AgreementMessages::has_reached(int member, std::uint64_t epoch) const noexcept {
+bool AgreementMessages::has_reached(int member, std::uint64_t epoch) noexcept {
   const std::uint64_t* const words = box_.inbox(member).epochs;
   return std::all_of(words, words + box_.engines(),
                      [=](const std::uint64_t& word) { return load_word(word) >= epoch; });
@@ -121,7 +120,7 @@ void AgreementMessages::put_install(std::uint64_t number, std::uint64_t word) no
             .signal = word});
 }
 
-std::uint64_t AgreementMessages::install_word(int member, std::uint64_t number) const noexcept {
+std::uint64_t AgreementMessages::install_word(int member, std::uint64_t number) noexcept {
   return load_word(box_.inbox(member).installs[number % InstallLog::kWords]);
 }
 
@@ -145,9 +144,7 @@ void AgreementMessages::leave(std::uint64_t completed, std::uint64_t word) noexc
   box_.push_out();
 }
 
-bool AgreementMessages::is_alarmed() const noexcept { return load_word(box_.own().alarm) != 0; }
-
-void AgreementMessages::propose(Status status, int member, const std::string& text, const MemberSet& absent) noexcept {
+void AgreementMessages::claim(Status status, int member, std::string_view text, const MemberSet& absent) noexcept {
   // A member's proposal may have come while this rank was not in a call.
   constexpr int kLooks = 16;
   for (int look = 0; look < kLooks; ++look) (void)box_.transport().progress();
@@ -156,7 +153,7 @@ void AgreementMessages::propose(Status status, int member, const std::string& te
   source.status = static_cast<std::int32_t>(status);
   source.rank = member;
   source.absent = absent;
-  std::strncpy(source.text, text.c_str(), kFailureTextBytes - 1);
+  (void)text.copy(source.text, kFailureTextBytes - 1);
   const std::size_t bytes = offsetof(ControlBlocks::CauseBlock, text) - offsetof(ControlBlocks::CauseBlock, status) +
                             std::min(text.size() + 1, kFailureTextBytes);
   box_.put_copies({.offset = offsetof(ControlBlocks, cause),
@@ -205,6 +202,12 @@ const ControlBlocks::CauseBlock* AgreementMessages::settle() noexcept {
   }
   box_.push_out();
   return settled_;
+}
+
+Cause AgreementMessages::read_cause() noexcept {
+  const ControlBlocks::CauseBlock* const cause = settle();
+  if (cause == nullptr) return {Status::internal, kNoCause};
+  return {static_cast<Status>(cause->status), cause->text, cause->rank, cause->absent};
 }
 
 void AgreementMessages::put_splits(std::uint64_t made, bool gives_up) noexcept {

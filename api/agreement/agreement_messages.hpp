@@ -6,16 +6,18 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/agreement/control_writer.hpp"
+#include "api/agreement/failure_records.hpp"
+#include "api/agreement/install_board.hpp"
 
 namespace torii {
 
-/// One per team on several nodes. For the team's caller, but for propose(), which any thread may call.
+/// One per team on several nodes. For the team's caller, but for claim() and push_out(), which any thread may call.
 /// All waits in here end by themselves.
-class AgreementMessages {
+class AgreementMessages final : public FailureRecords, public InstallBoard {
  public:
   AgreementMessages(ControlWriter& box, std::int64_t timeout_ns);
 
@@ -35,12 +37,13 @@ class AgreementMessages {
   /// Calls in order and persistent operations are told in turn, and remembered apart.
   const View& view(int member, bool is_persistent = false) noexcept;
 
-  void put_epoch(std::uint64_t epoch) noexcept;
-  bool has_reached(int member, std::uint64_t epoch) const noexcept;
-  bool has_departed(int member) const noexcept { return has_reached(member, ControlWriter::kLeft); }
-  /// Tells all members of a plan that this rank has installed.
-  void put_install(std::uint64_t number, std::uint64_t word) noexcept;
-  std::uint64_t install_word(int member, std::uint64_t number) const noexcept;
+  // InstallBoard
+  void put_install(std::uint64_t number, std::uint64_t word) noexcept override;
+  std::uint64_t install_word(int member, std::uint64_t number) noexcept override;
+  void put_epoch(std::uint64_t epoch) noexcept override;
+  bool has_reached(int member, std::uint64_t epoch) noexcept override;
+  bool control_puts_done() const noexcept override { return box_.awaited_have_left(); }
+  bool has_departed(int member) noexcept { return has_reached(member, ControlWriter::kLeft); }
 
   /// Tells all members what this rank has refused, and moves the transport until the notice has left, a tenth of a
   /// second at the longest.
@@ -57,12 +60,13 @@ class AgreementMessages {
     return told.beat != 0 && told.snapshot.sequence == 0;
   }
 
+  // FailureRecords
+  FailureSign failure_sign() const noexcept override { return FailureSign(box_.own().alarm); }
+  void claim(Status status, int member, std::string_view text, const MemberSet& absent) noexcept override;
+  void push_out() noexcept override { box_.push_out(); }
+  Cause read_cause() noexcept override;
   /// True once anybody, this rank included, has proposed a failure.
-  bool is_alarmed() const noexcept;
-  /// The word that is not 0 once is_alarmed().
-  const std::uint64_t& alarm() const noexcept { return box_.own().alarm; }
-  /// Tells all members why the team failed, unless a member has done so before.
-  void propose(Status status, int member, const std::string& text, const MemberSet& absent = {}) noexcept;
+  bool is_alarmed() const noexcept { return failure_sign().is_set(); }
   /// How long members that say nothing are waited for, when others tell why they leave.
   std::int64_t grace_ns() const noexcept { return grace_ns_; }
   /// The one cause: waits until no living member can propose another one, or for a moment, and takes that of the lowest

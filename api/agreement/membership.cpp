@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/agreement/member_names.hpp"
+
 namespace torii {
 
 Membership::Membership(Context& context, std::vector<Member> members, std::int64_t timeout_ns)
@@ -32,18 +34,12 @@ TeamControl& Membership::control(int member) const noexcept {
   return *reinterpret_cast<TeamControl*>(transport().mapped(of.context_rank, of.memory_offset));
 }
 
-std::string Membership::text(int member) const {
-  return "rank " + std::to_string(member) + " on host " + context_.host(at(member).context_rank);
-}
+std::string Membership::text(int member) const { return member_text(member, host(member)); }
 
 std::string Membership::text(const std::vector<int>& members) const {
-  constexpr std::size_t kNamedMost = 4;
-  std::string list;
-  for (std::size_t i = 0; i < std::min(members.size(), kNamedMost); ++i) {
-    list += (i == 0 ? "" : ", ") + text(members[i]);
-  }
-  if (members.size() > kNamedMost) list += " and " + std::to_string(members.size() - kNamedMost) + " more";
-  return list;
+  MemberNames names;
+  for (const int member : members) names.add(member, host(member));
+  return names.text();
 }
 
 }  // namespace torii

@@ -32,6 +32,10 @@ class Membership {
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return static_cast<int>(members_.size()); }
   bool several_nodes() const noexcept { return several_nodes_; }
+  /// Between nodes: lets what members have told arrive.
+  void take_messages() const noexcept {
+    if (several_nodes_) (void)transport().progress();
+  }
   /// -1 for a rank of the context that is no member.
   int member_of(int context_rank) const noexcept;
   /// True for a member of another node.
@@ -52,6 +56,7 @@ class Membership {
   Waiting waiting() const noexcept { return waiting(timeout_ns_); }
   Waiting waiting(std::int64_t timeout_ns) const noexcept { return {transport(), wait_mode_, timeout_ns}; }
 
+  const std::string& host(int member) const { return context_.host(at(member).context_rank); }
   /// "rank 3 on host a".
   std::string text(int member) const;
   /// "rank 3 on host a, rank 5 on host b and 9 more".

@@ -33,7 +33,9 @@ void write_notice(RefusalNotice& place, const RefusalNotice& notice) noexcept {
   for (std::size_t i = 0; i < kWords; ++i) std::atomic_ref(to[i]).store(words[i], std::memory_order_release);
 }
 
+/// Most places are blank, which one load tells. A notice of which the number has not come is not complete.
 std::optional<RefusalNotice> read_notice(const RefusalNotice& place) noexcept {
+  if (is_blank(place)) return {};
   auto* const from = reinterpret_cast<std::uint64_t*>(const_cast<RefusalNotice*>(&place));
   Words words;
   for (std::size_t i = kWords; i-- > 0;) words[i] = std::atomic_ref(from[i]).load(std::memory_order_acquire);

@@ -56,6 +56,8 @@ class RefusedCalls {
   /// Call number `sequence` is refused. Returns the notice that peers have to see, which may be the last one again.
   const RefusalNotice& add(std::uint64_t sequence, std::string_view reason) noexcept;
   std::optional<RefusalNotice> last() const noexcept { return last_notice(own_); }
+  /// The last refused call; 0: there is none.
+  std::uint64_t last_sequence() const noexcept { return number_ == 0 ? 0 : latest().last; }
   /// A call that the peer refused and this rank, whose last call is `own_sequence`, made.
   std::optional<RefusedCall> refused_by_peer_alone(std::span<const RefusalNotice> peer,
                                                    std::uint64_t own_sequence) const noexcept;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "api/agreement/team_agreement.hpp"
+#include "api/agreement/patience.hpp"
 #include "runtime/fabric/words.hpp"
 
 namespace torii {

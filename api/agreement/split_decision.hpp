@@ -20,7 +20,7 @@ class SplitDecision {
   SplitDecision(Transport& transport, AgreementMessages& messages, int rank, int ranks,
                 std::int64_t timeout_ns) noexcept;
 
-  /// TeamAgreement::decide_split(). `lives` tells whether a member is alive.
+  /// SurvivorVote::decide_split(). `lives` tells whether a member is alive.
   std::optional<bool> decide(bool agreed, Waiting waiting, const std::function<bool(int member)>& lives) noexcept;
 
  private:

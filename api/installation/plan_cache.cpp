@@ -66,13 +66,8 @@ std::string key_of(const CallPlan& call_plan) {
 
 }  // namespace
 
-PlanCache::PlanCache(const Membership& members, TeamAgreement& agreement, const PlanMaker& maker,
-                     StagingBudget& staging)
-    : members_(members),
-      agreement_(agreement),
-      maker_(maker),
-      staging_(staging),
-      learnt_(std::make_shared<LearntChoices>()) {}
+PlanCache::PlanCache(const Membership& members, InstallBoard& board, const PlanMaker& maker, StagingBudget& staging)
+    : members_(members), board_(board), maker_(maker), staging_(staging), learnt_(std::make_shared<LearntChoices>()) {}
 
 PlanCache::~PlanCache() = default;
 
@@ -264,7 +259,7 @@ void PlanCache::log_install(InstalledPlan& plan, const std::string& key, StartWa
   const std::uint64_t number = installs_.add(XXH3_64bits(text.data(), text.size()));
   plan.unagreed = number;
   Counters::add(members_.transport().counters().installed_plans);
-  agreement_.put_install(number, installs_.word(number));
+  board_.put_install(number, installs_.word(number));
 }
 
 /// Empties what call plans have on channels, and removes nothing: the one for which room is made is among them.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api/agreement/install_board.hpp"
 #include "api/agreement/install_log.hpp"
 #include "api/calls/call_class.hpp"
 #include "api/calls/call_plan.hpp"
@@ -24,7 +25,7 @@ class LearntChoices;
 class PlanCache {
  public:
   /// The arguments must outlive the cache.
-  PlanCache(const Membership& members, TeamAgreement& agreement, const PlanMaker& maker, StagingBudget& staging);
+  PlanCache(const Membership& members, InstallBoard& board, const PlanMaker& maker, StagingBudget& staging);
   ~PlanCache();
   PlanCache(const PlanCache&) = delete;
   PlanCache& operator=(const PlanCache&) = delete;
@@ -43,8 +44,10 @@ class PlanCache {
   void install_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
   /// Compares installation `number` of that member with this rank's.
   InstallLog::Verdict verdict(int member, std::uint64_t number) noexcept {
-    return installs_.compare(agreement_.install_word(member, number), number);
+    return installs_.compare(board_.install_word(member, number), number);
   }
+  /// False while peers may not have this rank's words: they are not served when this rank has left the call.
+  bool are_words_put() const noexcept { return board_.control_puts_done(); }
 
  private:
   using Plans = std::map<std::string, std::unique_ptr<InstalledPlan>>;
@@ -55,7 +58,7 @@ class PlanCache {
   void forget_plans() noexcept;
 
   const Membership& members_;
-  TeamAgreement& agreement_;
+  InstallBoard& board_;
   const PlanMaker& maker_;
   StagingBudget& staging_;
   /// Call plans by a hash of their calls: the last one that had it.
@@ -72,7 +75,7 @@ class PlanCache {
   std::vector<std::unique_ptr<CallClass>> classes_;  ///< the one that find() found last at the end
   std::array<CallPlan*, kPlaces> recent_{};          ///< of plain calls
   std::vector<Plans> plans_;                         ///< by channel
-  const std::shared_ptr<LearntChoices> learnt_;  ///< by all plans
+  const std::shared_ptr<LearntChoices> learnt_;      ///< by all plans
   InstallLog installs_;
 };
 

@@ -9,9 +9,9 @@
 
 namespace torii {
 
-StagingBudget::StagingBudget(const Membership& members, TeamAgreement& agreement, int ranks_reserved)
+StagingBudget::StagingBudget(const Membership& members, InstallBoard& board, int ranks_reserved)
     : members_(members),
-      agreement_(agreement),
+      board_(board),
       bytes_(team_staging_bytes(ranks_reserved, members.context())),
       control_bytes_(team_control_bytes(ranks_reserved, members.context())),
       memory_bytes_(team_memory_bytes(ranks_reserved, members.context())),
@@ -59,11 +59,11 @@ void StagingBudget::recycle(StartWaits& waits, const std::function<void()>& forg
 }
 
 void StagingBudget::wait_for_epoch(StartWaits& waits, std::uint64_t epoch) {
-  agreement_.put_epoch(epoch);
+  board_.put_epoch(epoch);
   for (int member = 0; member < members_.ranks(); ++member) {
-    waits.await_member(member, "to recycle staging", [&] { return agreement_.has_reached(member, epoch); });
+    waits.await_member(member, "to recycle staging", [&] { return board_.has_reached(member, epoch); });
   }
-  agreement_.push_out();
+  board_.push_out();
 }
 
 }  // namespace torii

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <functional>
 
+#include "api/agreement/install_board.hpp"
 #include "api/agreement/member_memory.hpp"
 #include "api/agreement/membership.hpp"
-#include "api/agreement/team_agreement.hpp"
 #include "api/installation/start_waits.hpp"
 
 namespace torii {
@@ -18,7 +18,7 @@ class StagingBudget {
  public:
   /// For a team whose memory was taken for up to `ranks_reserved` ranks. The arguments must outlive the budget. Where
   /// memory is short, takes the pages of this rank's messages of sends and receives. Throws Error{no_resource}.
-  StagingBudget(const Membership& members, TeamAgreement& agreement, int ranks_reserved);
+  StagingBudget(const Membership& members, InstallBoard& board, int ranks_reserved);
 
   std::size_t bytes() const noexcept { return bytes_; }
   std::size_t used_bytes() const noexcept { return used_bytes_; }
@@ -45,7 +45,7 @@ class StagingBudget {
   void wait_for_epoch(StartWaits& waits, std::uint64_t epoch);
 
   const Membership& members_;
-  TeamAgreement& agreement_;
+  InstallBoard& board_;
   std::size_t bytes_;
   std::size_t control_bytes_;  ///< of a team's memory before the staging
   std::size_t memory_bytes_;

@@ -29,12 +29,12 @@ std::string FailureMonitor::fault_text(const LengthFault& fault) const {
 
 /// Lengths of unequal blocks are in no call record. In an earlier call a rank's own block may have been empty, so that
 /// it did not expect a message. Now it may wait for a message behind that one.
-bool FailureMonitor::finds_other_length() {
+std::optional<Finding> FailureMonitor::find_other_length(const OwnView& waiting_own) {
   for (const auto& channel : channels_) {
     if (channel->current == nullptr || channel->awaited != 0 || channel->current->unequal == nullptr) continue;
     const Request& request = *channel->current;
     const std::function<bool(int)> has_ended = [&](int member) {
-      return agreement_.completed_by(member) >= request.sequence;
+      return board_.completed_by(member) >= request.sequence;
     };
     std::array<std::uint32_t, kSharedRecords> earlier;
     std::size_t count = 0;
@@ -45,11 +45,14 @@ bool FailureMonitor::finds_other_length() {
     }
     if (!channel->execution.finds_other_length({{earlier.data(), count}, has_ended})) continue;
     // A peer that has ended this call may have refused it: its notice is visible by now.
-    if (finds_refused_call(calls_.sequence()) || finds_other_call(request)) return true;
-    claim_transport(channel->execution, request);
-    return true;
+    OwnView own = waiting_own;
+    set_request(own, request);
+    look_at_calls(request);
+    if (auto found = find_refused_call(watched_, own)) return found;
+    if (auto found = find_other_call(watched_, own)) return found;
+    return transport_finding(channel->execution, request);
   }
-  return false;
+  return {};
 }
 
 }  // namespace torii

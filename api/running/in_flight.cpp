@@ -12,18 +12,20 @@
 
 namespace torii {
 
-InFlight::InFlight(const Membership& members, TeamAgreement& agreement, PlanCache& plans, const Channels& channels,
-                   TeamPairs& pairs, OwnCalls& calls, FailureMonitor& monitor, ArenaCopies& copies) noexcept
+InFlight::InFlight(const Membership& members, FailureRecords& failures, CallBoard& board, PlanCache& plans,
+                   const Channels& channels, TeamPairs& pairs, OwnCalls& calls, FailureMonitor& monitor,
+                   ArenaCopies& copies) noexcept
     : context_(members.context()),
       members_(members),
-      agreement_(agreement),
+      failures_(failures),
+      board_(board),
       plans_(plans),
       channels_(channels),
       pairs_(pairs),
       calls_(calls),
       monitor_(monitor),
       copies_(copies),
-      health_(members, agreement.failure_sign()) {}
+      health_(members, failures.failure_sign()) {}
 
 void InFlight::start_on(Channel& channel, Request& request) noexcept {
   channel.current = &request;
@@ -79,12 +81,11 @@ void InFlight::begin_blocks(Channel& channel, Request& request) noexcept {
 
 /// Whether all members agree on the installation that the channel awaits.
 bool InFlight::is_agreed(Channel& channel) noexcept {
-  agreement_.progress();
+  members_.take_messages();
   for (; channel.agreed_members < members_.ranks(); ++channel.agreed_members) {
     if (plans_.verdict(channel.agreed_members, channel.awaited) != InstallLog::Verdict::agrees) return false;
   }
-  // Peers that wait for this rank's word are not served when this rank has left the call.
-  if (!agreement_.control_puts_done()) return false;
+  if (!plans_.are_words_put()) return false;
   const CallPlan& call_plan = *channel.current->call_plan;
   call_plan.on_channels[channel.current->runs_on].plan->unagreed = 0;
   if (call_plan.lengths != nullptr) call_plan.lengths->on_channels[channel.current->runs_on].plan->unagreed = 0;
@@ -110,7 +111,7 @@ void InFlight::complete(Channel& channel, Status status) noexcept {
   channel.current = nullptr;
   take_back(request);
   if (count() == 0 && status == Status::ok) calls_.end_all();
-  if (agreement_.must_report_end()) agreement_.tell_end(calls_.snapshot_of(request));
+  if (board_.must_report_end()) board_.tell_end(calls_.snapshot_of(request));
   if (channel.queue.empty()) return;
   Request& next = *channel.queue.front();
   channel.queue.pop_front();
@@ -207,12 +208,12 @@ void InFlight::fail_pairs() noexcept {
 }
 
 Status InFlight::fail(Status status, int member, const std::string& text) noexcept {
-  agreement_.claim(status, member, text);
+  monitor_.claim(status, member, text);
   return adopt_failure();
 }
 
 Status InFlight::adopt_failure() noexcept {
-  Cause cause = agreement_.read_cause();
+  Cause cause = failures_.read_cause();
   const Status status = cause.status;
   for (const auto& channel : channels_) {
     channel->execution.abandon();

@@ -7,8 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "api/agreement/call_board.hpp"
+#include "api/agreement/failure_records.hpp"
 #include "api/agreement/membership.hpp"
-#include "api/agreement/team_agreement.hpp"
 #include "api/calls/arena_copies.hpp"
 #include "api/calls/request.hpp"
 #include "api/context/context.hpp"
@@ -25,8 +26,9 @@ namespace torii {
 class InFlight {
  public:
   /// The arguments must outlive this.
-  InFlight(const Membership& members, TeamAgreement& agreement, PlanCache& plans, const Channels& channels,
-           TeamPairs& pairs, OwnCalls& calls, FailureMonitor& monitor, ArenaCopies& copies) noexcept;
+  InFlight(const Membership& members, FailureRecords& failures, CallBoard& board, PlanCache& plans,
+           const Channels& channels, TeamPairs& pairs, OwnCalls& calls, FailureMonitor& monitor,
+           ArenaCopies& copies) noexcept;
 
   /// Collectives in flight.
   int count() const noexcept { return state_ & ~kPoisoned; }
@@ -98,7 +100,8 @@ class InFlight {
 
   Context& context_;
   const Membership& members_;
-  TeamAgreement& agreement_;
+  FailureRecords& failures_;
+  CallBoard& board_;
   PlanCache& plans_;
   const Channels& channels_;
   TeamPairs& pairs_;

@@ -9,16 +9,17 @@ Operations::Operations(const Membership& members, TeamAgreement& agreement, Plan
                        std::size_t shared_channels, bool many_callers)
     : context_(members.context()),
       members_(members),
-      agreement_(agreement),
+      failures_(agreement.failures()),
+      board_(agreement.calls()),
       plans_(plans),
-      failed_(agreement.failure_sign()),
+      failed_(failures_.failure_sign()),
       channels_(members.transport(), shared_channels),
       pairs_(members, pairs),
       calls_(members.control()),
-      monitor_(members, agreement, calls_, channels_, plans),
+      monitor_(members, failures_, board_, calls_, channels_, plans),
       copies_(members.context()),
-      in_flight_(members, agreement, plans, channels_, pairs_, calls_, monitor_, copies_),
-      waits_(members, agreement, channels_, monitor_, in_flight_, *this, many_callers) {
+      in_flight_(members, failures_, board_, plans, channels_, pairs_, calls_, monitor_, copies_),
+      waits_(members, channels_, monitor_, in_flight_, *this, many_callers) {
   context_.attach(this);
 }
 
@@ -47,9 +48,9 @@ bool Operations::lose(int context_rank, const std::shared_ptr<const void>& write
   }
   if (failed_.is_set()) return holds;
   try {
-    agreement_.claim(Status::peer_lost, member, members_.text(member) + " was left out of a team of survivors");
+    monitor_.claim(Status::peer_lost, member, members_.text(member) + " was left out of a team of survivors");
   } catch (const std::exception&) {
-    agreement_.claim(Status::peer_lost, member, "a rank was left out of a team of survivors");
+    monitor_.claim(Status::peer_lost, member, "a rank was left out of a team of survivors");
   }
   return holds;
 }

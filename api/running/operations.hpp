@@ -79,7 +79,7 @@ class Operations final : public AttachedTeam {
   std::uint64_t engine_bytes(int engine) const noexcept override { return channels_.engine_bytes(engine); }
   bool progress_in_background() noexcept override { return waits_.progress_in_background(); }
   bool lose(int context_rank, const std::shared_ptr<const void>& writer) noexcept override;
-  void push_out() noexcept override { agreement_.push_out(); }
+  void push_out() noexcept override { failures_.push_out(); }
   /// The writers that lose() has given, after close().
   std::vector<std::shared_ptr<const void>> take_writers() noexcept { return std::move(writers_); }
   Channels& channels() noexcept { return channels_; }
@@ -116,7 +116,8 @@ class Operations final : public AttachedTeam {
 
   Context& context_;
   const Membership& members_;
-  TeamAgreement& agreement_;
+  FailureRecords& failures_;
+  CallBoard& board_;
   PlanCache& plans_;
   FailureSign failed_;
   Channels channels_;

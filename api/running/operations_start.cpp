@@ -206,7 +206,7 @@ void Operations::count_refusal(const char* reason) noexcept {
 /// Call number `sequence` of this rank was refused. Between nodes the notice leaves now: this rank may not be in a call
 /// again for long.
 void Operations::note_refusal(std::uint64_t sequence, const char* reason) noexcept {
-  agreement_.put_refusal(calls_.refuse(sequence, reason));
+  board_.put_refusal(calls_.refuse(sequence, reason));
 }
 
 Status Operations::give_up(Status status, const std::string& reason) noexcept {

@@ -10,6 +10,14 @@ CallSnapshot OwnCalls::snapshot_of(const Request& request) const noexcept {
           control_.completed.load(std::memory_order_acquire)};
 }
 
+void OwnCalls::copy_records(std::span<CallSnapshot, kCallRecords> to) const noexcept {
+  for (std::size_t i = 0; i < kCallRecords; ++i) {
+    // Relaxed: this rank alone writes them.
+    const std::uint64_t sequence = control_.call_records[i].sequence.load(std::memory_order_relaxed);
+    to[i] = sequence == 0 ? CallSnapshot{} : recorded(sequence).value_or(CallSnapshot{});
+  }
+}
+
 std::optional<CallSnapshot> OwnCalls::last_snapshot() const noexcept {
   if (sequence_ == 0) return std::nullopt;
   std::optional<CallSnapshot> last = recorded(sequence_);

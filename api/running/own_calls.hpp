@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 
 #include "api/agreement/call_records.hpp"
 #include "api/agreement/refused_calls.hpp"
@@ -68,6 +70,8 @@ class OwnCalls {
   std::optional<CallSnapshot> recorded(std::uint64_t sequence) const noexcept {
     return read_record(control_, sequence);
   }
+  /// All records, by record_index(); sequence 0: none.
+  void copy_records(std::span<CallSnapshot, kCallRecords> to) const noexcept;
   /// The snapshot of the last call in order, which may have ended; nothing if there is none, or if it was refused.
   std::optional<CallSnapshot> last_snapshot() const noexcept;
   /// The next snapshot for other nodes: during a persistent operation it and the last call in order take turns.

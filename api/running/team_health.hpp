@@ -6,8 +6,8 @@
 #include <mutex>
 #include <vector>
 
+#include "api/agreement/failure_records.hpp"
 #include "api/agreement/membership.hpp"
-#include "api/agreement/team_agreement.hpp"
 
 namespace torii {
 

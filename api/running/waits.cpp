@@ -10,11 +10,10 @@
 
 namespace torii {
 
-Waits::Waits(const Membership& members, TeamAgreement& agreement, const Channels& channels, FailureMonitor& monitor,
-             InFlight& in_flight, AttachedTeam& team, bool many_callers)
+Waits::Waits(const Membership& members, const Channels& channels, FailureMonitor& monitor, InFlight& in_flight,
+             AttachedTeam& team, bool many_callers)
     : context_(members.context()),
       members_(members),
-      agreement_(agreement),
       channels_(channels),
       monitor_(monitor),
       in_flight_(in_flight),
@@ -220,7 +219,7 @@ void Waits::wait_in_start(const std::function<bool()>& is_over,
       waiting.moved();
       continue;
     }
-    agreement_.progress();
+    members_.take_messages();
     // With many callers the function may wait for one that waits for this lock.
     if (!use_.has(TeamUse::kManyCallers) && waiting.is_turn_of_others()) context_.idle();
     if (!waiting.pause(still_idle, &look) || in_flight_.moves() != moves || !finds_failure(waiting)) continue;

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "api/agreement/membership.hpp"
-#include "api/agreement/team_agreement.hpp"
 #include "api/calls/polling.hpp"
 #include "api/calls/request.hpp"
 #include "api/context/attached_team.hpp"
@@ -38,8 +37,8 @@ class Waits final : public StartWaits {
  public:
   /// The arguments must outlive this. `team` is what the background knows the team as; `many_callers`: several threads
   /// may call at once.
-  Waits(const Membership& members, TeamAgreement& agreement, const Channels& channels, FailureMonitor& monitor,
-        InFlight& in_flight, AttachedTeam& team, bool many_callers);
+  Waits(const Membership& members, const Channels& channels, FailureMonitor& monitor, InFlight& in_flight,
+        AttachedTeam& team, bool many_callers);
 
   /// For every call on the team, before it does anything else.
   [[nodiscard]] Entry enter() noexcept { return {context_, use_, lock_}; }
@@ -91,7 +90,6 @@ class Waits final : public StartWaits {
 
   Context& context_;
   const Membership& members_;
-  TeamAgreement& agreement_;
   const Channels& channels_;
   FailureMonitor& monitor_;
   InFlight& in_flight_;

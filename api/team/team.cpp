@@ -44,9 +44,9 @@ Team::Team(std::size_t shared_channels, Context& context, const TeamOptions& opt
            int ranks_reserved)
     : members_(context, std::move(members), deadline_of(options, context.settings())),
       agreement_(make_team_agreement(members_)),
-      staging_(members_, *agreement_, ranks_reserved),
+      staging_(members_, agreement_->installs(), ranks_reserved),
       maker_(members_, options, staging_.bytes()),
-      plans_(members_, *agreement_, maker_, staging_),
+      plans_(members_, agreement_->installs(), maker_, staging_),
       operations_(members_, *agreement_, plans_, staging_.pairs_place(), shared_channels, options.many_callers),
       follows_caches_(options.follows_caches) {}
 
@@ -74,7 +74,7 @@ Team::~Team() {
 
 Status Team::leave() noexcept {
   const Status status = operations_.cancel_all();
-  if (status == Status::ok && operations_.health().cause().status == Status::ok) agreement_->leave();
+  if (status == Status::ok && operations_.health().cause().status == Status::ok) agreement_->calls().leave();
   return status;
 }
 
@@ -102,7 +102,7 @@ std::unique_ptr<Team> Team::survivors(const TeamOptions& options, const Trouble&
 
 bool Team::decide_split(bool agreed) {
   if (!agreed && operations_.health().cause().status == Status::ok) return false;
-  const std::optional<bool> is_made = agreement_->decide_split(agreed);
+  const std::optional<bool> is_made = agreement_->vote().decide_split(agreed);
   if (!is_made) return agreed;
   if (*is_made) return true;
   const Status told = operations_.health().cause().status == Status::ok ? operations_.adopt_failure() : Status::ok;

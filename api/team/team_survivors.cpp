@@ -43,7 +43,7 @@ std::string text_to_compare(Context& context, const TeamOptions& options, const 
 std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOptions& given,
                                                   const Trouble& given_trouble) {
   Trouble trouble = given_trouble;
-  if (!parent.agreement_->learns_failure()) {
+  if (!parent.agreement_->vote().learns_failure()) {
     if (trouble.is_there()) throw Error(trouble.status, trouble.text);
     throw Error(Status::invalid_argument, "the team is not poisoned: split it instead");
   }
@@ -93,10 +93,10 @@ std::unique_ptr<Team> TeamFactory::agree_on_survivors(Team& parent, const TeamOp
   for (bool is_made = false; !is_made;) {
     team.reset();
     chosen.clear();
-    parent.agreement_->choose_survivors(own, chosen);
+    parent.agreement_->vote().choose_survivors(own, chosen);
     Trouble trouble;
     trouble.keep([&] { team = make_object(parent, options, chosen); });
-    is_made = parent.agreement_->settle_survivors(trouble, chosen);
+    is_made = parent.agreement_->vote().settle_survivors(trouble, chosen);
   }
   team->owns_memory_ = true;
   parent.survivors_made_ = true;

@@ -112,9 +112,9 @@ TEST_F(InstructionsTest, APathNamesFunctionsInTheOrderOfTheCall) {
   if (outcome.code == 3) GTEST_SKIP() << outcome.output;
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   std::size_t place = 0;
-  // "repeat" and "to_c" are inlined.
-  for (const std::string name : {"  torii_run  api/c/", "::repeat  api/running/", "::advance  runtime/execution/",
-                                 "fold  reduce_kernels/", "to_c  api/c/"}) {
+  // "run_inside" and "end_all" are inlined.
+  for (const std::string name : {"  torii_run  api/c/", "::run_inside  api/running/", "::advance  runtime/execution/",
+                                 "fold  reduce_kernels/", "::end_all  api/running/"}) {
     place = outcome.output.find(name, place);
     ASSERT_NE(place, std::string::npos) << name << "\n" << outcome.output;
   }

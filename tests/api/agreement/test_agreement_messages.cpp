@@ -127,9 +127,10 @@ TEST(AgreementMessages, AllTakeOneCauseHoweverManyPropose) {
     std::vector<std::string> causes(static_cast<std::size_t>(ranks));
     play(nodes, seed.value, [&](Seat& seat) {
       if ((proposers >> seat.rank() & 1) != 0) {
-        seat.messages().propose(Status::aborted, seat.rank(),
-                                "cause of rank " + std::to_string(seat.rank()) +
-                                    std::string(static_cast<std::size_t>(600 * (seat.rank() % 2)), 'x'));
+        seat.messages().claim(Status::aborted, seat.rank(),
+                              "cause of rank " + std::to_string(seat.rank()) +
+                                  std::string(static_cast<std::size_t>(600 * (seat.rank() % 2)), 'x'),
+                              kNobody);
         EXPECT_TRUE(seat.messages().is_alarmed());
       }
       const std::int64_t begun_ns = now_ns();
@@ -146,9 +147,9 @@ TEST(AgreementMessages, WhoHasHeardOfAFailureProposesNothing) {
   play({0, 1}, 5, [](Seat& seat) {
     EXPECT_FALSE(seat.messages().is_alarmed());
     seat.meet();
-    if (seat.rank() == 0) seat.messages().propose(Status::timeout, 1, "first");
+    if (seat.rank() == 0) seat.messages().claim(Status::timeout, 1, "first", kNobody);
     seat.meet();
-    if (seat.rank() == 1) seat.messages().propose(Status::aborted, 1, "second");
+    if (seat.rank() == 1) seat.messages().claim(Status::aborted, 1, "second", kNobody);
     seat.meet();
     for (const ControlBlocks& copy : seat.inbox(1).blocks) EXPECT_EQ(copy.cause.signal, 0U);
     EXPECT_EQ(text_of(seat.messages().settle()), std::to_string(static_cast<int>(Status::timeout)) + " first");
@@ -169,7 +170,7 @@ TEST(AgreementMessages, WhoHasSaidThatItProposesNothingKeepsItsWord) {
   play({0, 1}, 11, [](Seat& seat) {
     if (seat.rank() == 1) {
       EXPECT_EQ(seat.messages().settle(), nullptr);
-      seat.messages().propose(Status::aborted, 1, "late");
+      seat.messages().claim(Status::aborted, 1, "late", kNobody);
     }
     seat.meet();
     EXPECT_FALSE(seat.messages().is_alarmed());
@@ -371,7 +372,7 @@ TEST(AgreementMessages, OffersOutsideTheArenaAreRefused) {
 TEST(AgreementMessages, LettersComeByMoreThanOneEngine) {
   play({0, 1}, 10, [](Seat& seat) {
     seat.transport().lose_engine(0);
-    if (seat.rank() == 0) seat.messages().propose(Status::timeout, 1, "a cable is cut");
+    if (seat.rank() == 0) seat.messages().claim(Status::timeout, 1, "a cable is cut", kNobody);
     seat.meet();
     EXPECT_TRUE(seat.messages().is_alarmed());
     EXPECT_EQ(text_of(seat.messages().settle()), std::to_string(static_cast<int>(Status::timeout)) + " a cable is cut");

@@ -41,7 +41,7 @@ class Member {
   Outcome decide(bool agreed, const std::function<bool(int)>& lives) {
     return decision_.decide(agreed, Waiting(seat_.transport(), WaitMode::automatic, kTimeoutNs), lives);
   }
-  void abort() { seat_.messages().propose(Status::aborted, seat_.rank(), "needs the team no more"); }
+  void abort() { seat_.messages().claim(Status::aborted, seat_.rank(), "needs the team no more", kNobody); }
 
  private:
   Seat& seat_;

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "api/context/context.hpp"
+#include "api/context/regions.hpp"
 
 namespace torii {
 namespace {

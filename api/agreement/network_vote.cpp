@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rounds about the team of survivors between nodes, and the engines that they have lost.
+#include "api/agreement/network_vote.hpp"
+
 #include <algorithm>
 
 #include "api/agreement/members_view.hpp"
-#include "api/agreement/network_agreement.hpp"
+#include "api/agreement/patience.hpp"
 #include "runtime/base/log.hpp"
 
 namespace torii {
@@ -16,7 +18,7 @@ constexpr std::int64_t kProbeNs = 2'000'000'000;
 }  // namespace
 
 /// The round in which this rank is.
-class NetworkAgreement::Round final : public MembersView {
+class NetworkVote::Round final : public MembersView {
  public:
   Round(const Membership& members, const SurvivorMessages& messages) : MembersView(members), messages_(messages) {}
   bool has_come(int member) const override { return messages_.proposal(member) != nullptr; }
@@ -28,13 +30,24 @@ class NetworkAgreement::Round final : public MembersView {
   const SurvivorMessages& messages_;
 };
 
-bool NetworkAgreement::pause(Waiting& waiting) const noexcept {
+NetworkVote::NetworkVote(const Membership& members, ControlWriter& box, AgreementMessages& messages) noexcept
+    : members_(members),
+      box_(box),
+      messages_(messages),
+      survivors_(box),
+      splits_(members.transport(), messages, members.rank(), members.ranks(), members.timeout_ns()) {}
+
+std::optional<bool> NetworkVote::decide_split(bool agreed) noexcept {
+  return splits_.decide(agreed, members_.waiting(), [this](int member) { return members_.lives(member); });
+}
+
+bool NetworkVote::pause(Waiting& waiting) const noexcept {
   (void)members_.transport().progress();
   return waiting.pause(stays_idle, nullptr);
 }
 
 /// An alarm may have come while nobody made progress here, or be under way.
-bool NetworkAgreement::learns_failure() noexcept {
+bool NetworkVote::learns_failure() noexcept {
   Waiting waiting = members_.waiting();
   while (!messages_.is_alarmed()) {
     if (pause(waiting) && waiting.quiet_ns() > pass_on_ns(members_.timeout_ns())) return false;
@@ -43,13 +56,13 @@ bool NetworkAgreement::learns_failure() noexcept {
 }
 
 /// Leaves the round, and tells all members why.
-void NetworkAgreement::leave(const RoundFailure& failure) noexcept {
+void NetworkVote::leave(const RoundFailure& failure) noexcept {
   survivors_.leave(failure, failure.member >= 0 ? failure.member : members_.rank());
 }
 
 /// Some member has left the round. This one leaves too, for that reason, and waits a moment until all have, so
 /// that all throw the reason of the lowest member. False where the others have not waited for this rank.
-bool NetworkAgreement::end_round() {
+bool NetworkVote::end_round() {
   survivors_.leave(survivors_.ending()->failure, static_cast<int>(survivors_.ending()->origin));
   Waiting waiting = members_.waiting();
   const auto stays = [this](int member) {
@@ -72,7 +85,7 @@ bool NetworkAgreement::end_round() {
 }
 
 /// Leaves the round where the proposals, or the time, say so.
-bool NetworkAgreement::fails(const Round& view, const MemberSet& come, const Judgement& found, bool is_over) noexcept {
+bool NetworkVote::fails(const Round& view, const MemberSet& come, const Judgement& found, bool is_over) noexcept {
   if (found.verdict == Judgement::Verdict::fails) {
     leave(found.failure);
   } else if (found.verdict == Judgement::Verdict::waits && is_over) {
@@ -84,7 +97,7 @@ bool NetworkAgreement::fails(const Round& view, const MemberSet& come, const Jud
 }
 
 /// False: somebody has left the round.
-bool NetworkAgreement::await_proposals(const Round& view, Waiting& waiting) {
+bool NetworkVote::await_proposals(const Round& view, Waiting& waiting) {
   for (bool looks = false;; looks = pause(waiting)) {
     // First, so that one who leaves because it has decided otherwise ends no round of those that go on.
     if (survivors_.decision(lowest_decider(view, waiting)) != nullptr) return true;
@@ -104,7 +117,7 @@ bool NetworkAgreement::await_proposals(const Round& view, Waiting& waiting) {
 }
 
 /// Engines that this member or one that has told so found lost.
-std::uint64_t NetworkAgreement::known_lost_engines() const noexcept {
+std::uint64_t NetworkVote::known_lost_engines() const noexcept {
   std::uint64_t lost = members_.transport().lost_engines();
   for (int member = 0; member < members_.ranks(); ++member) {
     if (survivors_.counts(member)) lost |= survivors_.missed_by(member).value_or(0);
@@ -114,7 +127,7 @@ std::uint64_t NetworkAgreement::known_lost_engines() const noexcept {
 
 /// The engines by which nothing came of some living member's proposal; a set of bits. Nobody waits for what should come
 /// by an engine that is known to be lost.
-std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
+std::uint64_t NetworkVote::find_missed_engines(Waiting& waiting) {
   const std::int64_t offered_ns = waiting.quiet_ns();
   const std::int64_t patience_ns = std::min(kProbeNs, members_.timeout_ns() / 4);
   const auto missed_from = [this](int member) {
@@ -135,7 +148,7 @@ std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
 
 /// The highest member whose decision this rank takes over. Two members that do not reach each other may both decide. A
 /// member that reaches both waits a moment for the lower one, once the lower one has chosen and told what it missed.
-int NetworkAgreement::lowest_decider(const Round& view, const Waiting& waiting) const noexcept {
+int NetworkVote::lowest_decider(const Round& view, const Waiting& waiting) const noexcept {
   if (waiting.quiet_ns() > pass_on_ns(members_.timeout_ns())) return members_.ranks();
   int lowest = 0;
   while (lowest < members_.ranks() && (!view.may_decide(lowest) || !survivors_.missed_by(lowest))) ++lowest;
@@ -144,7 +157,7 @@ int NetworkAgreement::lowest_decider(const Round& view, const Waiting& waiting) 
 
 /// The lowest living member decides. If it dies meanwhile, the next one decides, or passes on the decision that it
 /// knows. False: somebody has left the round.
-bool NetworkAgreement::await_decision(const Round& view, Waiting& waiting) {
+bool NetworkVote::await_decision(const Round& view, Waiting& waiting) {
   const int ranks = members_.ranks();
   const auto has_told = [&](int member) {
     return !survivors_.counts(member) || !view.has_come(member) || survivors_.missed_by(member) ||
@@ -172,7 +185,7 @@ bool NetworkAgreement::await_decision(const Round& view, Waiting& waiting) {
 
 /// Every member waits until each member has published or is dead, and tells by which engines nothing came of the
 /// proposals. Then one member decides for all.
-bool NetworkAgreement::is_chosen_in_round(const SurvivorProposal& own, std::vector<Survivor>& chosen) {
+bool NetworkVote::is_chosen_in_round(const SurvivorProposal& own, std::vector<Survivor>& chosen) {
   if (survivors_.others_have_team()) throw_left_out(members_.rank());
   if (!survivors_.begin(own.without)) {
     throw Error(Status::no_resource, "the survivors of this team have been asked for " +
@@ -205,14 +218,14 @@ bool NetworkAgreement::is_chosen_in_round(const SurvivorProposal& own, std::vect
   return true;
 }
 
-void NetworkAgreement::choose_survivors(const SurvivorProposal& own, std::vector<Survivor>& chosen) {
+void NetworkVote::choose_survivors(const SurvivorProposal& own, std::vector<Survivor>& chosen) {
   while (!is_chosen_in_round(own, chosen)) {
   }
 }
 
 /// All members of the new team close the engines of the decision. When all have closed them, nothing that a call of the
 /// old team left in one of these engines can arrive any more.
-void NetworkAgreement::close_engines(const ControlBlocks::Decision& decision) {
+void NetworkVote::close_engines(const ControlBlocks::Decision& decision) {
   Transport& transport = members_.transport();
   const auto engines = static_cast<std::uint32_t>(decision.engines);
   const int count = transport.capabilities().engines;
@@ -234,7 +247,7 @@ void NetworkAgreement::close_engines(const ControlBlocks::Decision& decision) {
 }
 
 /// False: somebody has left the round.
-bool NetworkAgreement::await_closed(const Round& view, const ControlBlocks::Decision& decision, Waiting& waiting) {
+bool NetworkVote::await_closed(const Round& view, const ControlBlocks::Decision& decision, Waiting& waiting) {
   for (int member = 0; member < members_.ranks(); ++member) {
     while (survivors_.ending() == nullptr && decision.members.has(member) && !survivors_.has_closed(member)) {
       if (survivors_.decides_otherwise(member)) leave(divided(members_.rank(), member));
@@ -253,7 +266,7 @@ bool NetworkAgreement::await_closed(const Round& view, const ControlBlocks::Deci
 /// team says that the member is dead. A member that is not reached may have made another team, so a team that is no
 /// majority without it waits for the proof of its end. A member that is late for this rank may have come for the
 /// others, which then say so before they return.
-bool NetworkAgreement::settle_survivors(const Trouble& trouble, const std::vector<Survivor>& chosen) {
+bool NetworkVote::settle_survivors(const Trouble& trouble, const std::vector<Survivor>& chosen) {
   if (trouble.is_there()) {
     leave(refusal_of(members_.rank(), trouble.status, trouble.text));
   } else {
