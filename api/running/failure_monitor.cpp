@@ -155,7 +155,6 @@ void FailureMonitor::look_for_refusals() noexcept {
 }
 
 void FailureMonitor::look_at_calls(const Request& request) noexcept {
-  look_for_refusals();
   calls_.copy_records(own_records_);
   const bool is_pair = request.pair != nullptr;
   const bool needs_last = is_pair || is_persistent(request.sequence);
@@ -170,6 +169,8 @@ void FailureMonitor::look_at_calls(const Request& request) noexcept {
       view.last_call.sequence = 0;
     }
   }
+  // After the calls: a member whose call differs because of this rank's refusal has passed it by then.
+  look_for_refusals();
 }
 
 /// True when the member ended this call, or makes no more calls: no rank waits for it here.

@@ -32,9 +32,10 @@ struct MemberView {
   bool is_distant = false;  ///< on another node
 
   // For find_refused_call(), find_other_call().
-  bool has_passed_refusal = false;  ///< it has come to a call behind the last one that this rank refused
-  CallSnapshot call = {};           ///< at the place of this rank's call; sequence 0: not known
-  CallSnapshot last_call = {};      ///< at the place of this rank's last call in order, if that is another one
+  CallSnapshot call = {};       ///< at the place of this rank's call; sequence 0: not known
+  CallSnapshot last_call = {};  ///< at the place of this rank's last call in order, if that is another one
+  /// It has come to a call behind the last one that this rank refused. Looked at after the calls above.
+  bool has_passed_refusal = false;
   /// The member may be writing them. Read after the above: a member writes a notice before it records its next call.
   std::span<const RefusalNotice> refusals;
 
