@@ -74,6 +74,10 @@ struct CallDescription {
   bool has_functions() const noexcept {
     return access() != nullptr || (leaves() != nullptr && leaves()->function.write != nullptr);
   }
+  /// Whether a user's operation has no function.
+  bool lacks_function() const noexcept {
+    return spec.op == OpNumber::user && (user() == nullptr || user()->call == nullptr);
+  }
   /// reduce_scatter with blocks of unequal lengths: those of all ranks; otherwise nullptr.
   const std::size_t* block_counts() const noexcept {
     return spec.has(CallMark::block_counts) ? blocks()->input_counts : nullptr;

@@ -23,7 +23,8 @@ constexpr std::size_t kLeftInClass = 32;
 
 /// Where a plain call's plan is looked for: by its length, or by a number for all lengths of like size.
 std::size_t place_of(const CallSpec& spec, std::uint64_t length) noexcept {
-  const std::uint64_t words = static_cast<std::uint64_t>(spec.collective) << 48 ^
+  const std::uint64_t words = static_cast<std::uint64_t>(spec.marks) << 56 ^ spec.content ^
+                              static_cast<std::uint64_t>(spec.collective) << 48 ^
                               static_cast<std::uint64_t>(spec.type) << 40 ^ static_cast<std::uint64_t>(spec.op) << 32 ^
                               static_cast<std::uint64_t>(spec.root) << 16 ^ length;
   return static_cast<std::size_t>(words * 0x9e3779b97f4a7c15ULL >> 56);
@@ -33,7 +34,8 @@ std::uint64_t like_length(std::uint64_t count) noexcept { return ~static_cast<st
 
 /// Whether plans of the two calls have kernels and ends alike, so that one is filled in for the other by its lengths.
 bool are_alike(const CallSpec& a, const CallSpec& b) noexcept {
-  return a.type == b.type && a.op == b.op && a.user_bytes == b.user_bytes && (a.tag == 0) == (b.tag == 0);
+  return a.type == b.type && a.op == b.op && a.user_bytes == b.user_bytes && (a.tag == 0) == (b.tag == 0) &&
+         (a.count == 0) == (b.count == 0);
 }
 
 bool differs_in_length_alone(const CallSpec& spec, const CallPlan& call_plan) noexcept {

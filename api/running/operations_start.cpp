@@ -73,8 +73,10 @@ bool Operations::may_make(Request& request, Status& status) noexcept {
 
 CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept {
   return checked(request, status, members_, [&] {
-    // Block counts are compared one by one, so those calls take the longer way.
-    CallPlan* const known = request.call.block_counts() == nullptr ? find_plan(request.call.spec) : nullptr;
+    // Block counts are compared one by one, so those calls take the longer way. So do calls without the function that
+    // they need, which find() refuses: specs do not tell of functions.
+    const bool may_be_known = request.call.block_counts() == nullptr && !request.call.lacks_function();
+    CallPlan* const known = may_be_known ? find_plan(request.call.spec) : nullptr;
     if (known != nullptr && known->leaves == request.call.intervals()) return known;
     const CancellationHeld held;
     last_call_plan_ = nullptr;  // it may be dropped

@@ -162,6 +162,29 @@ TEST(UserOperations, OfOlderProgramsKeepTheOrder) {
   });
 }
 
+/// A plan does not know the function, so a call must not find one that an equal call with a function left behind.
+TEST(UserOperations, WithoutAFunctionAreRefusedAfterOthers) {
+  run_as_threads(threads_of(2), [](torii_context*, torii_team* team) {
+    const Triangle input = triangle_of(torii_team_rank(team), 0);
+    Triangle result = {};
+    torii_call call = make_call(TORII_ALLREDUCE, &input, &result, 1, TORII_U8, TORII_USER);
+    call.user_bytes = sizeof(Triangle);
+    torii_request* request = nullptr;
+    for (const auto& refused :
+         {+[](torii_team*of, const torii_call*one, torii_request**) { return torii_run(of, one); }, &torii_start,
+          &torii_prepare}) {
+      call.user = add_triangles;
+      ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+      call.user = nullptr;
+      EXPECT_EQ(refused(team, &call, &request), TORII_INVALID_ARGUMENT);
+      EXPECT_STREQ(torii_last_error(), "op is user, but no user function is given");
+    }
+    call.user = torii_team_rank(team) == 0 ? add_triangles : nullptr;
+    EXPECT_EQ(torii_run(team, &call), torii_team_rank(team) == 0 ? TORII_MISMATCH : TORII_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(torii_last_error()).find("no user function is given"), std::string::npos);
+  });
+}
+
 /// A forced algorithm that has another order is refused, unless the call says that its operation commutes.
 TEST(UserOperations, ThatCommuteRunByEveryAlgorithm) {
   run_as_threads(threads_of(4, "ring"), [](torii_context*, torii_team* team) {
