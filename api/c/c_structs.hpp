@@ -38,13 +38,8 @@ int number_in(const Enum& field) {
   return number;
 }
 
-/// The words that describe most calls.
-inline CallSpec spec_of(const torii_call& call) noexcept {
-  return normalised({static_cast<Collective>(number_in(call.collective)), static_cast<Type>(number_in(call.type)),
-                     static_cast<OpNumber>(number_in(call.op)), 0, call.root, call.count});
-}
-/// Whether these words and the buffers are all of a call of this version, and have known numbers. One branch for all
-/// other fields, which few calls have.
+/// Whether collective, type, operation, root, count and buffers are all of a call of this version, and have known
+/// numbers. One branch for all other fields, which few calls have.
 inline bool is_plain(const torii_call* call) noexcept {
   const auto is_set = [](auto pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
   if (call == nullptr || call->size != sizeof(*call)) return false;
@@ -55,7 +50,8 @@ inline bool is_plain(const torii_call* call) noexcept {
           is_set(call->leaves) | is_set(call->leaf) | static_cast<unsigned>(call->unequal)) == 0;
 }
 inline void read_plain(const torii_call& call, CallDescription& described) noexcept {
-  described.spec = spec_of(call);
+  described.spec = spec_of(static_cast<Collective>(number_in(call.collective)), static_cast<Type>(number_in(call.type)),
+                           static_cast<OpNumber>(number_in(call.op)), call.root, call.count);
   described.memory = {call.input, call.result};
 }
 /// Reads any call on a team; false when it makes no sense, and `status` says what is returned. Whether a team can run

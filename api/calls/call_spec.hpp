@@ -2,6 +2,8 @@
 // What is equal on all ranks that make one call.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -25,7 +27,7 @@ enum class CallMark : std::uint8_t {
   ordered = 64         ///< with OpNumber::user: operands are combined in the order of ranks
 };
 
-/// Calls of a team with equal specs have equal plans. Fields that the collective does not read are zero (normalised()).
+/// Calls of a team with equal specs have equal plans. Fields that the collective does not read are zero (spec_of()).
 /// A new field has to be handled by signature_of(), PlanMaker::key_of() and call_text(), which name all fields.
 struct CallSpec {
   Collective collective = Collective::barrier;
@@ -61,14 +63,36 @@ inline const char* name(OpNumber op) noexcept {
   return op == OpNumber::average ? "avg" : name(Op{static_cast<std::uint8_t>(op)});
 }
 
-/// The spec with zeros in the fields that its collective does not read: callers may leave anything there.
-constexpr CallSpec normalised(CallSpec spec) noexcept {
-  if (spec.collective == Collective::barrier) return {};
-  if (!combines(spec.collective)) {
-    spec.op = OpNumber::sum;
-    spec.user_bytes = 0;
-  }
-  if (!has_root(spec.collective)) spec.root = 0;
+/// The fields of a spec that a collective reads, as masks. Without branches, since most calls pass here.
+struct ReadFields {
+  std::uint64_t count = 0;
+  std::int32_t root = 0;
+  std::uint8_t type = 0;
+  std::uint8_t op = 0;
+};
+constexpr ReadFields read_fields(Collective collective) noexcept {
+  if (collective == Collective::barrier) return {};
+  ReadFields read = {.count = UINT64_MAX, .type = UINT8_MAX};
+  if (has_root(collective)) read.root = -1;
+  if (combines(collective)) read.op = UINT8_MAX;
+  return read;
+}
+inline constexpr auto kReadFields = [] {
+  std::array<ReadFields, kCollectiveCount> all = {};
+  for (int i = 0; i < kCollectiveCount; ++i)
+    all[static_cast<std::size_t>(i)] = read_fields(Collective{static_cast<std::uint8_t>(i)});
+  return all;
+}();
+
+/// A spec from what a caller wrote, with zeros in the fields that its collective does not read: anything may be there.
+constexpr CallSpec spec_of(Collective collective, Type type, OpNumber op, int root, std::uint64_t count) noexcept {
+  const ReadFields& read = kReadFields[static_cast<std::size_t>(collective)];
+  CallSpec spec;
+  spec.collective = collective;
+  spec.type = Type{static_cast<std::uint8_t>(static_cast<std::uint8_t>(type) & read.type)};
+  spec.op = OpNumber{static_cast<std::uint8_t>(static_cast<std::uint8_t>(op) & read.op)};
+  spec.root = root & read.root;
+  spec.count = count & read.count;
   return spec;
 }
 

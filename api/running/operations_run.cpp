@@ -11,13 +11,14 @@
 namespace torii {
 namespace {
 
-/// Polls a call that has begun, and tells whether it has ended. Between nodes a poll is a system call or more: there
-/// the call waits like others as soon as this rank has done something.
-[[gnu::always_inline]] inline bool ends_in_first_polls(Execution& execution, bool on_one_node) noexcept {
+/// Polls a call that has begun, and tells whether it has ended. `is_short`: even if this rank has done something, the
+/// call may end within the next polls. Other calls wait then: between nodes a poll is a system call or more, and calls
+/// of many steps need the other ranks, which may need this CPU.
+[[gnu::always_inline]] inline bool ends_in_first_polls(Execution& execution, bool is_short) noexcept {
   for (int poll = 0; poll < kQuickPolls; ++poll) {
     const Execution::Progress progress = execution.advance();
     if (progress == Execution::Progress::done) return true;
-    if (progress == Execution::Progress::moved && !on_one_node) return false;
+    if (progress == Execution::Progress::moved && !is_short) return false;
   }
   return false;
 }
@@ -124,7 +125,7 @@ Status Operations::run(Request& request) noexcept {
   buffers.salt = placed.salt;
   Execution& execution = channels_[at].execution;
   execution.begin(*call_plan.on_channels[at].plan, call_plan.shape, buffers);
-  if (ends_in_first_polls(execution, failed_.is_record())) {
+  if (ends_in_first_polls(execution, is_unequal && blocks_->are_short && failed_.is_record())) {
     return end_at_once(calls_, in_flight_);
   }
   return go_on(call, placed, blocks);

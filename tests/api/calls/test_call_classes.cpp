@@ -103,7 +103,7 @@ CallDescription draw(std::mt19937_64& random, int ranks, const std::vector<std::
   const std::size_t power = std::size_t{1} << random() % 24;
   spec.count = power + random() % power - (random() % 4 == 0 ? 1 : 0);
   if (random() % 16 == 0) spec.count = 0;
-  spec = normalised(spec);
+  spec = spec_of(spec.collective, spec.type, spec.op, spec.root, spec.count);
   if (spec.collective == Collective::reduce_scatter && random() % 2 == 0) take_block_counts(block_counts, call);
   return call;
 }
