@@ -19,8 +19,8 @@ struct CallShape {
   /// The size by which an element counts in the layout: element_bytes, or for a user's type the next power of two.
   std::size_t unit_bytes = 1;
   kernels::FoldFn fold = nullptr;  ///< nullptr for a user function and where nothing is combined
-  bool non_temporal = false;    ///< results are stored past the caches
-  std::uint32_t signature = 1;  ///< equal on all ranks of one call; odd, so never 0
+  bool non_temporal = false;       ///< results are stored past the caches
+  std::uint32_t signature = 1;     ///< equal on all ranks of one call; odd, so never 0
   /// The distance in memory between the operands of a rank that has several. Equal on all ranks.
   std::size_t operand_stride_bytes = 0;
   std::size_t block_bytes = 0;  ///< alltoall, scatter, gather: what one rank has for another; 0 where that differs
