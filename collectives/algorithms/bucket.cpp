@@ -66,6 +66,9 @@ struct Part {
   std::vector<std::vector<int>> results_of_slice;
 };
 
+/// The most blocks that go round together: as many as the slots allow.
+int group_most(const PlanRequest& request) { return std::max(1, request.tuning.slots - 1); }
+
 class BucketPlan {
  public:
   BucketPlan(const PlanRequest& request, int rank)
@@ -77,7 +80,7 @@ class BucketPlan {
         gathers_(request.collective != Collective::reduce_scatter),
         steps_(request, rank, bucket_parts(grid_.torus) * request.topology.ranks()) {
     for (int number = 0; number < bucket_parts(grid_.torus); ++number) {
-      parts_.emplace_back(grid_.torus, number, std::max(1, request.tuning.slots - 1));
+      parts_.emplace_back(grid_.torus, number, group_most(request));
     }
     for (Part& part : parts_) find_blocks(part);
   }
@@ -288,6 +291,10 @@ class BucketPlan {
   std::vector<Part> parts_;
 };
 
+int slots_least(const PlanRequest& request) {
+  return bucket_slots(Grid(request.topology).torus, group_most(request), combines(request.collective));
+}
+
 std::string why_not(const PlanRequest& request) {
   std::string reason =
       why_not_any("bucket", {Collective::allreduce, Collective::all_gather, Collective::reduce_scatter}, request);
@@ -303,10 +310,9 @@ std::string why_not(const PlanRequest& request) {
   if (has_block_per_rank(request.collective) && request.topology.is_mapped()) {
     return "under a rank map bucket does allreduce only; ring serves " + std::string(name(request.collective));
   }
-  const Coordinates extents = Grid(request.topology).torus.extents();
-  const int longest = *std::max_element(extents.begin(), extents.end());
-  if (longest > 2 && request.tuning.slots < 2) {
-    return "slots is 1, but all ranks of a ring of " + std::to_string(longest) +
+  if (request.tuning.slots < slots_least(request)) {
+    const Coordinates extents = Grid(request.topology).torus.extents();
+    return "slots is 1, but all ranks of a ring of " + std::to_string(*std::ranges::max_element(extents)) +
            " wait for each other unless there are 2";
   }
   if (request.determinism == Determinism::canonical && combines(request.collective) && ranks > 1) {
@@ -382,7 +388,8 @@ ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) 
 
 }  // namespace
 
-extern const Algorithm kBucket = {"bucket", "rings along all dimensions; Jain and Sabharwal, ICS 2010", why_not, plan,
-                                  order};
+extern const Algorithm kBucket = {
+    "bucket",   "rings along all dimensions; Jain and Sabharwal, ICS 2010", why_not, plan, order, nullptr, nullptr,
+    slots_least};
 
 }  // namespace torii

@@ -80,6 +80,9 @@ class NeighborPlan {
   Steps steps_;
 };
 
+/// With one slot, all ranks of a longer ring wait for their neighbours.
+int slots_least(const PlanRequest& request) { return request.topology.ranks() > 4 ? 2 : 1; }
+
 std::string why_not(const PlanRequest& request) {
   std::string reason = why_not_any("neighbor_exchange", {Collective::all_gather}, request);
   if (!reason.empty()) return reason;
@@ -91,7 +94,7 @@ std::string why_not(const PlanRequest& request) {
   if (ranks > kRanksMax) {
     return "neighbor_exchange is for up to " + std::to_string(kRanksMax) + " ranks, there are " + std::to_string(ranks);
   }
-  if (ranks > 4 && request.tuning.slots < 2) {
+  if (request.tuning.slots < slots_least(request)) {
     return "slots is 1, but all ranks wait for their neighbours unless there are 2";
   }
   return "";
@@ -135,7 +138,13 @@ CostEstimate estimate(const EstimateRequest& request) {
 
 }  // namespace
 
-extern const Algorithm kNeighborExchange = {
-    "neighbor_exchange", "Chen, Zhang, Zhang, Yuan, HPC Asia 2005, section 2", why_not, plan, nullptr, estimate};
+extern const Algorithm kNeighborExchange = {"neighbor_exchange",
+                                            "Chen, Zhang, Zhang, Yuan, HPC Asia 2005, section 2",
+                                            why_not,
+                                            plan,
+                                            nullptr,
+                                            estimate,
+                                            nullptr,
+                                            slots_least};
 
 }  // namespace torii

@@ -155,9 +155,14 @@ ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) 
   return value;
 }
 
+/// All ranks of a ring send before they take.
+int slots_least(const PlanRequest& request) {
+  const bool chain = has_root(request.collective) || is_prefix(request.collective);
+  return !chain && request.topology.ranks() > 2 ? 2 : 1;
+}
+
 std::string why_not(const PlanRequest& request) {
   const int ranks = request.topology.ranks();
-  const bool chain = has_root(request.collective) || is_prefix(request.collective);
   if (request.collective == Collective::barrier) {
     return "a ring of tokens is the slowest barrier; use node, recursive_doubling or binomial";
   }
@@ -167,7 +172,7 @@ std::string why_not(const PlanRequest& request) {
   if (ranks > kRanksMax) {
     return "ring is for up to " + std::to_string(kRanksMax) + " ranks, there are " + std::to_string(ranks);
   }
-  if (!chain && ranks > 2 && request.tuning.slots < 2) {
+  if (request.tuning.slots == 1 && slots_least(request) > 1) {
     return "slots is 1, but all ranks of a ring wait for each other unless there are 2";
   }
   if (is_prefix(request.collective)) {
@@ -193,6 +198,7 @@ Plan plan(const PlanRequest& request, int rank) {
 
 }  // namespace
 
-extern const Algorithm kRing = {"ring", "ring of blocks; Patarasuk and Yuan 2009, section 3", why_not, plan, order};
+extern const Algorithm kRing = {
+    "ring", "ring of blocks; Patarasuk and Yuan 2009, section 3", why_not, plan, order, nullptr, nullptr, slots_least};
 
 }  // namespace torii

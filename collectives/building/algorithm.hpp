@@ -75,6 +75,14 @@ struct Algorithm {
   CostEstimate (*estimate)(const EstimateRequest& request) = nullptr;
   /// Fills in what a tuning from an estimate, a tune-table row or settings left open: radix 0, lanes 0. Null: nothing.
   CostEstimate (*complete)(const EstimateRequest& request) = nullptr;
+  /// The declared least slots: the fewest with which plans of this request cannot deadlock where senders wait for
+  /// counts (docs/verifier.md). Null: 1.
+  int (*slots_least)(const PlanRequest& request) = nullptr;
 };
+
+/// The declared least slots of a row.
+inline int slots_least(const Algorithm& algorithm, const PlanRequest& request) {
+  return algorithm.slots_least == nullptr ? 1 : algorithm.slots_least(request);
+}
 
 }  // namespace torii

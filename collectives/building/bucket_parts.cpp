@@ -81,4 +81,16 @@ BucketOrder::BucketOrder(const BucketPart& part, int group_most) : elements_(ind
   }
 }
 
+int bucket_slots(const Topology& torus, int group_most, bool has_sums) {
+  const int dimensions = bucket_dimensions(torus);
+  int slots = 1;
+  for (const int extent : torus.extents()) {
+    if (extent == 1) continue;
+    const int group = std::min(group_most, torus.ranks() / extent);
+    const int on_two = has_sums ? group : std::min(group, dimensions - 1);
+    slots = std::max(slots, extent > 2 ? group + 1 : on_two);
+  }
+  return slots;
+}
+
 }  // namespace torii

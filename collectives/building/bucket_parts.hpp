@@ -47,8 +47,8 @@ class BucketPart {
 /// first digit names, 0 .. extent-1. The elements of the last round end here. The all-gather is the mirror image: the
 /// elements of round 0 are the node's own.
 ///
-/// Rounds of a ring with many blocks need as many slots as a round has blocks, and one more. So blocks go round in
-/// groups small enough for the slots, one group after the other. Later phases take elements over in the very order in
+/// Rounds of a ring with many blocks need many slots: bucket_slots(). So blocks go round in groups small enough for the
+/// slots, one group after the other. Later phases take elements over in the very order in
 /// which earlier phases finish them. Every wait is for something earlier in this order, so nothing deadlocks.
 class BucketOrder {
  public:
@@ -65,5 +65,10 @@ class BucketOrder {
   static std::size_t index(int value) { return static_cast<std::size_t>(value); }
   std::vector<std::vector<int>> elements_;  ///< by phase
 };
+
+/// The slots that groups of at most so many blocks need. On a ring of more than two nodes all send a group before they
+/// take any of it, and need a slot more. On a ring of two, sums need a slot for each block of a group; results need one
+/// for each other dimension.
+int bucket_slots(const Topology& torus, int group_most, bool has_sums);
 
 }  // namespace torii

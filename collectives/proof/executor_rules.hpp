@@ -8,13 +8,14 @@
 
 #include "runtime/plan/crediting.hpp"
 #include "runtime/plan/plan.hpp"
+#include "runtime/plan/ring_rules.hpp"
 #include "runtime/plan/shortcuts.hpp"
 #include "runtime/plan/transfer_rules.hpp"
 
 namespace torii {
 
 /// The rules by which the executor fills slots again, bundles messages, and leaves out copies, waits and signals. It
-/// calls the same functions (runtime/plan). Tests plant wrong ones.
+/// calls the same functions (runtime/plan), but not yet those of ring_rules.hpp. Tests plant wrong ones.
 struct ExecutorRules {
   // crediting.hpp
   int (*group)(const Stream& stream, int slots) = credit_group;
@@ -24,6 +25,9 @@ struct ExecutorRules {
   std::uint64_t (*taken)(std::uint64_t begun, std::uint64_t ended, std::uint64_t messages) = taken_before;
   std::uint64_t (*free)(std::uint64_t taken, std::uint64_t slots) = free_below;
   std::uint64_t (*released)(std::uint64_t begun, std::uint64_t ended, std::uint64_t slots) = first_released;
+  // ring_rules.hpp
+  int (*ring)(std::span<const Stream> streams, std::size_t stream) = ring_of;
+  int (*published)(int slots, int slots_least) = published_every;
   // plan.hpp
   bool (*ends_bundle)(const Stream& stream, int position) = [](const Stream& stream, int position) {
     return stream.ends_bundle(position);

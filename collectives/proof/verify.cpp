@@ -52,6 +52,7 @@ Verdict verify_flows(const PlanRequest& request, std::span<const Plan> plans, Ex
   verification::check_buffers(table, precedence, faults, proofs);
   verification::check_implied_credits(table, slots, rules, precedence, faults);
   verification::check_credits(table, slots, rules, precedence, faults, proofs);
+  verification::check_rings(table, rules, faults, proofs);
   verification::check_sent_in_place(table, rules, exchange, precedence, faults, proofs);
   if (exchange == nullptr) {
     verification::check_shared_payloads(table, rules, faults, proofs);
@@ -59,6 +60,8 @@ Verdict verify_flows(const PlanRequest& request, std::span<const Plan> plans, Ex
     verification::check_offers(table, rules, precedence, faults, proofs);
     verification::check_lists(request, table, rules, faults, proofs);
   }
+  if (!verdict.ok()) return verdict;
+  verification::check_counts(table, slots, rules, faults, verdict);
   if (!verdict.ok()) return verdict;
   verification::measure_links(request.topology, table, precedence, verdict);
   verdict.slots_least = 1;
@@ -139,7 +142,13 @@ Verdict verify(const Algorithm& algorithm, const PlanRequest& request, Expressio
     }
     order = [&](int block, ExpressionPool& into) { return algorithm.order(request, block, into); };
   }
-  return verify(request, plans, pool, order);
+  Verdict verdict = verify(request, plans, pool, order);
+  if (verdict.ok() && slots_least(algorithm, request) < verdict.slots_least_counted) {
+    verdict.faults.push_back(std::string(algorithm.name) + " declares least slots of " +
+                             std::to_string(slots_least(algorithm, request)) + ", but where senders wait for counts " +
+                             std::to_string(verdict.slots_least_counted) + " are needed");
+  }
+  return verdict;
 }
 
 Verdict verify(const Algorithm& algorithm, const PlanRequest& request) {

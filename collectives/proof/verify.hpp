@@ -24,6 +24,7 @@ struct Proofs {
   int credit_groups = 0;     ///< streams that credit several messages together towards another node
   int credit_group_max = 1;  ///< the most messages that share a credit
   int looked_ahead = 0;      ///< streams of linear programs that go by a later credit of the stream
+  int rings = 0;             ///< streams from one rank to another: the most of any pair
   int bundled = 0;           ///< streams of bundles
   int shared = 0;            ///< streams that share another stream's copy of the payload
   int read_in_place = 0;     ///< streams
@@ -39,6 +40,7 @@ struct Proofs {
 struct Verdict {
   std::vector<std::string> faults;   ///< sentences that name rank, lane, flow, block and stream; at most 20
   int slots_least = 0;               ///< fewest slots with which nothing deadlocks and every proof holds
+  int slots_least_counted = 0;       ///< fewest slots with which nothing deadlocks where senders wait for counts
   double busiest_link_messages = 0;  ///< messages per segment over the busiest directed link (0 on a node)
   int links_shared = 0;              ///< directed links on which two messages of one step meet
   double links_shared_percent = 0;   ///< of all directed links
@@ -62,6 +64,10 @@ using DeclaredOrder = std::function<ExpressionId(int block, ExpressionPool& pool
 ///    result separate or the same memory, and with read_in_place and write_in_place streams by value or in place, in
 ///    any mixture;
 ///  - no deadlock: the folded graph has no cycle of weight 0 (verify_precedence.hpp);
+///  - counts: nothing deadlocks either where a sender waits until all messages up to the one that had its slot have
+///  been
+///    taken, even if it learns this as late as `rules` have it;
+///  - rings: by `rules`, both ends of a stream use the same ring, which no other stream of the two ranks uses;
 ///  - streams without credits need none, within a call and from one call of this plan set to the next;
 ///  - credits: if a credit covers several messages, by `rules`, all of them have been taken;
 ///  - shortcuts: copies, buffer offers, waits and signals that the executor leaves out, by `rules`, are not missed;
@@ -70,8 +76,8 @@ using DeclaredOrder = std::function<ExpressionId(int block, ExpressionPool& pool
 Verdict verify(const PlanRequest& request, std::span<const Plan> plans, ExpressionPool& pool,
                const DeclaredOrder& order = {}, const ExecutorRules& rules = {});
 
-/// Plans every rank with `algorithm` and verifies the set against the algorithm's declared order. A request that the
-/// algorithm refuses is a fault.
+/// Plans every rank with `algorithm` and verifies the set against the algorithm's declared order and least slots. A
+/// request that the algorithm refuses is a fault.
 Verdict verify(const Algorithm& algorithm, const PlanRequest& request, ExpressionPool& pool);
 Verdict verify(const Algorithm& algorithm, const PlanRequest& request);
 

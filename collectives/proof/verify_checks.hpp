@@ -39,6 +39,13 @@ void check_implied_credits(const StepTable& table, int slots, const ExecutorRule
 void check_credits(const StepTable& table, int slots, const ExecutorRules& rules, Precedence& precedence,
                    Faults& faults, Proofs& proofs);
 
+/// Where senders wait for counts, nothing deadlocks: with the plans' slots, nor with the fewest that are possible less
+/// what `rules` let a receiver keep to itself. Finds these fewest.
+void check_counts(const StepTable& table, int slots, const ExecutorRules& rules, Faults& faults, Verdict& verdict);
+
+/// By `rules`, both ends of a stream use the same ring, and no other stream of the two ranks uses it.
+void check_rings(const StepTable& table, const ExecutorRules& rules, Faults& faults, Proofs& proofs);
+
 /// Streams that share a copy of their payload always carry the same value. One step stores the value, and waits for the
 /// credits of all of these streams.
 void check_shared_payloads(const StepTable& table, const ExecutorRules& rules, Faults& faults, Proofs& proofs);

@@ -16,12 +16,48 @@ bool has_sure_credit(const Stream& stream) {
 
 }  // namespace
 
-Precedence::Precedence(const StepTable& table, int slots, const ExecutorRules& rules) : table_(table), slots_(slots) {
+Precedence::Precedence(const StepTable& table, int slots, const ExecutorRules& rules, SlotWait wait)
+    : table_(table), slots_(slots), wait_(wait) {
   groups_.reserve(table.streams.size());
   for (const JoinedStream& joined : table.streams) {
     groups_.push_back(std::clamp(rules.group(joined.stream, slots), 1, slots));
   }
+  if (wait == SlotWait::count) find_followers();
   sort_steps();
+}
+
+/// The follower of a bundle is the next one of its segment that the same lane takes later, and is given as how many
+/// bundles further on it is. Whoever waits for the follower waits for this bundle too. So its own edges lead only to
+/// bundles that do not wait for the follower.
+void Precedence::find_followers() {
+  followers_.assign(table_.consumer_of.size(), 0);
+  for (const JoinedStream& joined : table_.streams) {
+    const int bundles = joined.stream.bundles_per_segment();
+    const auto taker = [&](int number) {
+      return table_.consumer(joined, number * joined.stream.bundle + joined.stream.bundle - 1);
+    };
+    const auto follows = [&](int next, int number) {
+      return taker(next) > taker(number) && table_.steps[taker(next)].lane == table_.steps[taker(number)].lane;
+    };
+    for (int number = 0; number < bundles; ++number) {
+      int next = number + 1;
+      while (next < bundles && !follows(next, number)) ++next;
+      followers_[joined.first_message + number * joined.stream.bundle + joined.stream.bundle - 1] = next - number;
+    }
+  }
+}
+
+Precedence::Waiting Precedence::waiting_for(const StepPort& source, bool sure_only) const {
+  const JoinedStream& joined = table_.streams[source.stream];
+  const int freed = source.message / joined.stream.bundle + slots_;
+  // Surely a message waits only for the one that had its slot.
+  if (sure_only) return {freed, freed};
+  if (is_counted(joined)) {
+    const int follower = followers_[joined.first_message + source.message];
+    return {freed, std::max(freed, std::min(freed + follower, joined.stream.bundles_per_segment()) - 1)};
+  }
+  const int others = groups_[static_cast<std::size_t>(source.stream)] - 1;
+  return {freed - others, freed + others};
 }
 
 template <typename Visit>
@@ -44,15 +80,12 @@ void Precedence::for_each_next(StepId step, bool sure_only, Visit&& visit) const
   for (const StepPort& source : table_.sources(step)) {
     if (source.stream == kOwnStream) continue;
     const JoinedStream& joined = table_.streams[source.stream];
-    if (sure_only ? !has_sure_credit(joined.stream) : !joined.stream.credits) continue;
+    if (sure_only ? !has_sure_credit(joined.stream) : !joined.stream.credits && !is_counted(joined)) continue;
     if (!joined.stream.ends_bundle(source.message)) continue;
-    const int bundle = joined.stream.bundle;
     const int bundles = joined.stream.bundles_per_segment();
-    // Surely a message waits only for the one that had its slot.
-    const int others = sure_only ? 0 : groups_[static_cast<std::size_t>(source.stream)] - 1;
-    const int freed = source.message / bundle + slots_;
-    for (int next = freed - others; next <= freed + others; ++next) {
-      visit(table_.producer(joined, next % bundles * bundle), next / bundles);
+    const Waiting waiting = waiting_for(source, sure_only);
+    for (int next = waiting.first; next <= waiting.last; ++next) {
+      visit(table_.producer(joined, next % bundles * joined.stream.bundle), next / bundles);
     }
   }
 }

@@ -12,15 +12,25 @@
 
 namespace torii::verification {
 
+/// When a sender may fill the slot of message p of a stream again.
+enum class SlotWait : std::uint8_t {
+  credit,  ///< when message p - slots has been taken, or all that share its credit
+  count,   ///< when all messages up to p - slots have been taken
+};
+
 /// The graph is a marked graph with one node per step. It has an edge u -> v of weight k if v of segment s waits for u
 /// of segment s - k. It is live if and only if no cycle has weight 0 (Commoner, Holt, Even, Pnueli 1971), whatever the
 /// number of segments. Edges: next step of a lane (0), last to first step of a lane (its window), message (0), credit.
 /// The credit of a stream leads from the consumer of message p to the producer of message p + slots, which may be some
 /// segments later. If a group of messages shares a credit, a producer may wait for any message of the group. Edges then
 /// lead from the consumer of p to the producers of p + slots - (group - 1) up to p + slots + (group - 1).
+///
+/// If senders wait for counts, all streams between ranks have such edges: from the consumer of p to the producers of p
+/// + slots and of all later messages. Of those in later segments the graph has one a message, since no deadlock depends
+/// on weights above 0. Edges that another one makes superfluous are left out: see find_followers().
 class Precedence {
  public:
-  Precedence(const StepTable& table, int slots, const ExecutorRules& rules = {});
+  Precedence(const StepTable& table, int slots, const ExecutorRules& rules = {}, SlotWait wait = SlotWait::credit);
 
   /// Empty when no cycle has weight 0; otherwise one such cycle in words.
   const std::string& zero_cycle() const { return zero_cycle_; }
@@ -34,6 +44,17 @@ class Precedence {
 
  private:
   static constexpr int kEverywhere = -1;
+
+  /// The bundles whose producers wait for the consumer of a bundle, counted from the first of its segment.
+  struct Waiting {
+    int first;
+    int last;
+  };
+  Waiting waiting_for(const StepPort& source, bool sure_only) const;
+  bool is_counted(const JoinedStream& joined) const {
+    return wait_ == SlotWait::count && joined.sender != joined.receiver;
+  }
+  void find_followers();
 
   template <typename Visit>
   void for_each_next(StepId step, bool sure_only, Visit&& visit) const;
@@ -50,7 +71,9 @@ class Precedence {
 
   const StepTable& table_;
   int slots_;
-  std::vector<std::int32_t> groups_;  ///< of each stream: messages that share a credit
+  SlotWait wait_;
+  std::vector<std::int32_t> groups_;     ///< of each stream: messages that share a credit
+  std::vector<std::int32_t> followers_;  ///< of the last message of each bundle: see find_followers()
   std::string zero_cycle_;
   std::vector<StepId> order_;
   std::vector<std::int32_t> level_;  ///< longest path of weight-0 edges that ends at the step

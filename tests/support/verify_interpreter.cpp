@@ -3,6 +3,7 @@
 #include "tests/support/verify_interpreter.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace torii::verification {
 
@@ -23,6 +24,17 @@ bool Interpreter::sources_ready(StepId step, int segment) const {
   return true;
 }
 
+bool Interpreter::is_slot_free(const JoinedStream& joined, const StreamState& state, std::int64_t number) const {
+  if (number < slots_) return true;
+  if (run_.counts_every > 0 && joined.sender != joined.receiver) return state.published > number - slots_;
+  return !joined.stream.credits || state.consumed[number - slots_];
+}
+
+void Interpreter::count(StreamState& state) {
+  while (state.counted < std::ssize(state.consumed) && state.consumed[state.counted]) ++state.counted;
+  if (state.counted - state.published >= run_.counts_every) state.published = state.counted;
+}
+
 bool Interpreter::targets_ready(StepId step, int segment) const {
   const int call = ranks_[table_.rank_of(step)].call;
   for (const StepPort& target : table_.targets(step)) {
@@ -32,7 +44,7 @@ bool Interpreter::targets_ready(StepId step, int segment) const {
     if (joined.stream.delivery == Delivery::write_in_place && state.in_place && ranks_[joined.receiver].call < call)
       return false;
     const std::int64_t number = message_number(joined, target.message, call, segment);
-    if (joined.stream.credits && number >= slots_ && !state.consumed[number - slots_]) return false;
+    if (!is_slot_free(joined, state, number)) return false;
   }
   return true;
 }
@@ -175,6 +187,7 @@ void Interpreter::end(StepId step, int segment) {
     const std::int64_t number = message_number(joined, source.message, call, segment);
     state.slots[number % slots_].clear();
     state.consumed[number] = true;
+    count(state);
   }
 }
 

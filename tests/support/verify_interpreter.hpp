@@ -43,6 +43,8 @@ struct StreamState {
   bool in_place = false;
   std::vector<Slot> slots;
   std::vector<bool> consumed;   ///< by number of the bundle
+  std::int64_t counted = 0;     ///< so many bundles have been consumed in order
+  std::int64_t published = 0;   ///< the count that the sender knows
   std::vector<int> reads_left;  ///< read in place: per call, messages that the reader has not read yet
 };
 
@@ -147,6 +149,8 @@ class Interpreter {
   bool try_segment(int lane, int segment);
   void enter(int rank);
   bool try_leave(int rank);
+  bool is_slot_free(const JoinedStream& joined, const StreamState& state, std::int64_t number) const;
+  void count(StreamState& state);
   bool sources_ready(StepId step, int segment) const;
   bool targets_ready(StepId step, int segment) const;
   void begin(StepId step, int segment);

@@ -94,6 +94,9 @@ bool Interpreter::try_leave(int rank) {
     if (waits && streams_[s].reads_left[state.call] != 0) return false;
   }
   check_results(rank);
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    if (table_.streams[s].receiver == rank) streams_[s].published = streams_[s].counted;
+  }
   for (std::vector<Cell>* cells : {&state.input, &state.result}) {
     for (Cell& cell : *cells) {
       if (cell.readers != 0 || cell.written)

@@ -16,6 +16,9 @@ struct RandomRun {
   std::uint64_t seed = 1;
   int segments = 5;  ///< a barrier has one, whatever stands here
   int calls = 2;     ///< one after the other, with message numbers and slots that go on
+  /// Above 0, senders wait for counts instead of credits. A receiver publishes how many messages of a stream it has
+  /// taken in order after so many of them, and at the end of its call.
+  int counts_every = 0;
 };
 
 /// Runs `plans` with random speeds of ranks and lanes, random choice between in place and by value for every

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <random>
 
+#include "collectives/building/plan_builder.hpp"
 #include "collectives/proof/verify.hpp"
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
@@ -182,6 +184,91 @@ bool imply_credits(std::vector<Plan>& plans, Random& random) {
   return false;
 }
 
+/// The receiver counts other messages than the sender.
+bool count_otherwise(std::vector<Plan>& plans, Random& random) {
+  Plan& receiver = plans[pick(plans.size(), random)];
+  if (receiver.in.empty()) return false;
+  Stream& in = receiver.in[pick(receiver.in.size(), random)];
+  in.messages_per_segment += in.messages_per_segment > 1 && random() % 2 == 0 ? -1 : 1;
+  return true;
+}
+
+/// The receiver has two streams from a rank in another order of tags than the sender.
+bool reorder_tags(std::vector<Plan>& plans, Random& random) {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    Plan& receiver = plans[pick(plans.size(), random)];
+    if (receiver.in.size() < 2) continue;
+    Stream& one = receiver.in[pick(receiver.in.size(), random)];
+    Stream& other = receiver.in[pick(receiver.in.size(), random)];
+    if (one.peer != other.peer || one.tag == other.tag || one.peer == receiver.rank) continue;
+    std::swap(one.tag, other.tag);
+    return true;
+  }
+  return false;
+}
+
+/// Each flow as flows of one step, so that its messages need not follow one another.
+void split_flows(Plan& plan) {
+  for (Lane& lane : plan.lanes) {
+    std::vector<Flow> steps;
+    for (const Flow& flow : lane.flows) {
+      for (int place = 0; place < flow.walk.count; ++place) {
+        Flow step = flow;
+        step.walk = {flow.walk.block(place), 1, 1, flow.walk.modulus};
+        for (std::vector<StreamEnd>* ends : {&step.sources, &step.targets}) {
+          for (StreamEnd& end : *ends) end = end.stream == kOwn ? end : at(end, place);
+        }
+        steps.push_back(std::move(step));
+      }
+    }
+    lane.flows = std::move(steps);
+  }
+}
+
+/// Four messages of a stream that follow one another, and the numbers that they have in another order.
+struct Renumbering {
+  int first;
+  std::array<int, 4> numbers = {0, 1, 2, 3};
+
+  void apply(std::vector<StreamEnd>& ends, std::size_t stream) const {
+    for (StreamEnd& end : ends) {
+      const int place = end.position - first;
+      if (end.stream != stream || place < 0 || place >= static_cast<int>(numbers.size())) continue;
+      end.position = static_cast<std::uint16_t>(first + numbers[static_cast<std::size_t>(place)]);
+    }
+  }
+};
+
+/// Both ends agree on other numbers for some messages of a stream, so that these are sent and taken in another order.
+/// There are as few slots as most plans need.
+bool renumber_messages(std::vector<Plan>& plans, Random& random) {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    Plan& sender = plans[pick(plans.size(), random)];
+    if (sender.out.empty()) continue;
+    const std::size_t number = pick(sender.out.size(), random);
+    const Stream& out = sender.out[number];
+    if (out.messages_per_segment < 4 || out.bundle > 1 || out.peer == sender.rank) continue;
+    Plan& receiver = plans[static_cast<std::size_t>(out.peer)];
+    const auto in = std::ranges::find_if(
+        receiver.in, [&](const Stream& one) { return one.peer == sender.rank && one.tag == out.tag; });
+    Renumbering other = {static_cast<int>(pick(static_cast<std::size_t>(out.messages_per_segment - 3), random))};
+    std::ranges::shuffle(other.numbers, random);
+    for (Plan& plan : plans) plan.slots = 2;
+    split_flows(sender);
+    split_flows(receiver);
+    for (Lane& lane : sender.lanes) {
+      for (Flow& flow : lane.flows) other.apply(flow.targets, number);
+    }
+    for (Lane& lane : receiver.lanes) {
+      for (Flow& flow : lane.flows) other.apply(flow.sources, static_cast<std::size_t>(in - receiver.in.begin()));
+    }
+    return true;
+  }
+  return false;
+}
+
 bool always(const PlanRequest&) { return true; }
 bool not_barrier(const PlanRequest& request) { return request.collective != Collective::barrier; }
 bool only_combining(const PlanRequest& request) { return combines(request.collective); }
@@ -189,6 +276,7 @@ bool only_combining(const PlanRequest& request) { return combines(request.collec
 struct Tally {
   int tried = 0;
   int rejected = 0;
+  int by_counts = 0;  ///< rejected since senders that wait for counts deadlock
 };
 
 /// Tries a mutation on every case that it concerns; every one has to be rejected.
@@ -213,7 +301,7 @@ Tally reject_all(const std::string& part, const Mutation& mutation, bool (*conce
 }
 
 /// Tries a mutation that may be harmless: what passes has to survive random runs.
-Tally reject_what_fails(const std::string& part, const Mutation& mutation) {
+Tally reject_what_fails(const std::string& part, const Mutation& mutation, int counts_every = 0) {
   Tally tally;
   const std::uint64_t runs = is_full() ? 3 : 1;
   for (const Seed& seed : seeds_of("verify_mutations_test/" + part, is_full() ? 5 : 1)) {
@@ -222,12 +310,13 @@ Tally reject_what_fails(const std::string& part, const Mutation& mutation) {
       std::vector<Plan> plans = base.plans;
       if (!mutation(plans, random)) continue;
       ++tally.tried;
-      if (!verdict_of(base, plans).ok()) {
+      if (const Verdict verdict = verdict_of(base, plans); !verdict.ok()) {
         ++tally.rejected;
+        if (verdict.faults.front().starts_with("where senders wait for counts")) ++tally.by_counts;
         continue;
       }
       for (std::uint64_t run = 0; run < runs; ++run) {
-        EXPECT_EQ(run_randomly(base.request, plans, base.expected, pool(), {seed.value + run, 5, 2}), "")
+        EXPECT_EQ(run_randomly(base.request, plans, base.expected, pool(), {seed.value + run, 5, 2, counts_every}), "")
             << base.text() << "; " << seed;
       }
     }
@@ -254,6 +343,31 @@ TEST(VerifyMutations, RemovedKeep) { reject_all("removed_keep", remove_keep, not
 TEST(VerifyMutations, ShiftedPosition) { reject_all("shifted_position", shift_position, always); }
 TEST(VerifyMutations, SwappedFlows) { reject_what_fails("swapped_flows", swap_flows); }
 TEST(VerifyMutations, CreditsFalselyImplied) { reject_what_fails("implied_credits", imply_credits); }
+
+TEST(VerifyMutations, CountsThatDiffer) { reject_all("other_counts", count_otherwise, always); }
+TEST(VerifyMutations, TagsInAnotherOrder) { reject_what_fails("other_tags", reorder_tags); }
+
+TEST(VerifyMutations, MessagesInAnotherOrder) {
+  const Tally tally = reject_what_fails("other_messages", renumber_messages, 1);
+  EXPECT_GT(tally.by_counts, 0);
+}
+
+/// With a slot fewer than declared, senders that wait for counts deadlock.
+TEST(VerifyMutations, OneSlotFewerThanDeclared) {
+  int above_one = 0;
+  for (const Case& base : cases()) {
+    const int least = slots_least(*base.algorithm, base.request);
+    for (const int slots : {least, least - 1}) {
+      if (slots == 0) continue;
+      std::vector<Plan> plans = base.plans;
+      for (Plan& plan : plans) plan.slots = slots;
+      const std::string fault = run_randomly(base.request, plans, base.expected, pool(), {1, 2, 1, 1});
+      EXPECT_EQ(fault.find("deadlock") != std::string::npos, slots < least) << base.text() << ": " << fault;
+    }
+    above_one += least > 1 ? 1 : 0;
+  }
+  EXPECT_GT(above_one, 0);
+}
 
 TEST(VerifyMutations, OneSlotFewer) {
   int above_one = 0;

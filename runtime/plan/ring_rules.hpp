@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of rings that outlive plans: which ring a stream uses, and when its receiver publishes how many messages it has
+// taken. The verifier proves plans with them (ExecutorRules); the executor still follows crediting.hpp.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "runtime/plan/plan.hpp"
+
+namespace torii {
+
+/// The ring of a stream, among those from its sender to its receiver: its place in the order of tags. Both ends compute
+/// it, each from its own streams: `streams` are all in-streams or all out-streams of a plan. Streams from a rank to
+/// itself need no ring.
+inline int ring_of(std::span<const Stream> streams, std::size_t stream) noexcept {
+  const Stream& one = streams[stream];
+  return static_cast<int>(std::ranges::count_if(
+      streams, [&](const Stream& other) { return other.peer == one.peer && other.tag < one.tag; }));
+}
+
+/// After so many messages a receiver publishes its count: how many messages of the stream it has taken, in their order.
+/// A message that is taken before earlier ones counts only with these. A count that may be `every` - 1 messages late
+/// costs as many slots, and `slots_least` of them are needed.
+constexpr int published_every(int slots, int slots_least) noexcept {
+  return std::max(1, std::min(slots / 4, slots - slots_least + 1));
+}
+
+}  // namespace torii
