@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string>
@@ -73,6 +74,20 @@ TEST(ToriiInfoPlan, EveryAlgorithmThatSaysItWouldServeDoes) {
     }
   }
   EXPECT_GE(served, 6);
+}
+
+TEST(ToriiInfoPlan, OtherAlgorithmsSayHowManySlotsTheyNeed) {
+  const std::vector<std::string> line{"plan", "all_gather", "--ranks", "6", "--algorithm", "node", "--slots", "8"};
+  std::map<std::string, int> slots;
+  const json plan = json_of(line);
+  for (const json& other : plan.at("others")) slots[other.at("algorithm")] = other.value("slots_least", 0);
+  EXPECT_EQ(slots.at("recursive_doubling"), 1);
+  EXPECT_EQ(slots.at("neighbor_exchange"), 2);
+  EXPECT_EQ(slots.at("bucket"), 3);
+  EXPECT_EQ(slots.at("direct"), 0) << "it does not serve the call";
+  const std::string text = torii_info(line).output;
+  EXPECT_TRUE(holds(text, "recursive_doubling: would serve if forced\n")) << text;
+  EXPECT_TRUE(holds(text, "bucket: would serve if forced; needs 3 of 8 slots\n")) << text;
 }
 
 TEST(ToriiInfoPlan, LargeTeamsAreProvedOnDemand) {

@@ -41,14 +41,17 @@ std::string line_of(const tools::Report& report, const std::string& property) {
 TEST(ProofReport, EveryPropertyHasALine) {
   const tools::Report report = report_of(answer_to("allreduce", "TORII_ALGORITHM=ring\nTORII_SLOTS=8\n"));
   EXPECT_EQ(report.code, 0);
-  for (const char* property : {"data", "deadlock", "buffers", "in place", "own credits", "implied credits",
-                               "credit groups", "free until", "bundles", "shared copies", "private reads",
-                               "buffer offers", "sent in place", "linear programs", "one signal", "fewest slots"}) {
+  for (const char* property :
+       {"data", "deadlock", "buffers", "in place", "own credits", "implied credits", "credit groups", "free until",
+        "bundles", "shared copies", "private reads", "buffer offers", "sent in place", "linear programs", "one signal",
+        "rings", "fewest slots", "with counts"}) {
     EXPECT_NE(line_of(report, property), "no line") << property << " in " << report.text;
   }
   EXPECT_EQ(line_of(report, "data"), "16 result blocks hold each operand once, in the declared order");
   EXPECT_EQ(line_of(report, "bundles"), "none");
   EXPECT_EQ(line_of(report, "one signal"), "none");
+  EXPECT_EQ(line_of(report, "rings").substr(0, 10), "2 at most ");
+  EXPECT_EQ(line_of(report, "with counts").substr(0, 13), "2 per stream,");
 }
 
 /// The figures are the verifier's own.
@@ -59,7 +62,7 @@ TEST(ProofReport, FiguresAreThoseOfTheProofs) {
   for (int* member : {&proofs.results, &proofs.steps, &proofs.writes, &proofs.own_credits, &proofs.implied_credits,
                       &proofs.credit_groups, &proofs.credit_group_max, &proofs.looked_ahead, &proofs.bundled,
                       &proofs.shared, &proofs.read_in_place, &proofs.write_in_place, &proofs.read_privately,
-                      &proofs.offers, &proofs.sent_in_place, &proofs.lists, &proofs.transfers}) {
+                      &proofs.offers, &proofs.sent_in_place, &proofs.lists, &proofs.transfers, &proofs.rings}) {
     *member = figure++;
   }
   const tools::Report report = report_of(answer);
@@ -69,9 +72,9 @@ TEST(ProofReport, FiguresAreThoseOfTheProofs) {
   EXPECT_EQ(line_of(report, "credit groups"), "105 streams may share a credit among 106 messages, between nodes");
   std::set<int> seen;
   for (const auto& [name, value] : report.json.at("verdict").at("proofs").items()) seen.insert(value.get<int>());
-  EXPECT_EQ(seen.size(), 17U);
+  EXPECT_EQ(seen.size(), 18U);
   EXPECT_EQ(*seen.begin(), 100);
-  EXPECT_EQ(*seen.rbegin(), 116);
+  EXPECT_EQ(*seen.rbegin(), 117);
   EXPECT_EQ(report.json.at("verdict").at("proofs").at("transfers"), 116);
   EXPECT_EQ(line_of(report, "one signal").substr(0, 11), "116 blocks ");
 }

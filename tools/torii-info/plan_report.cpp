@@ -101,8 +101,12 @@ void add_choice(const PlanAnswer& answer, Report& report) {
   json["others"] = Json::array();
   std::string heading = "others";
   for (const auto& [other, why_not] : answer.others) {
-    report.text += row<10>(heading, fmt::format("{}: {}", other, why_not.empty() ? "would serve if forced" : why_not));
+    const int least = why_not.empty() ? slots_least(*find_algorithm(other), answer.selected.request) : 0;
+    std::string would = "would serve if forced";
+    if (least > 1) would += fmt::format("; needs {} of {} slots", least, tuning.slots);
+    report.text += row<10>(heading, fmt::format("{}: {}", other, why_not.empty() ? would : why_not));
     json["others"].push_back({{"algorithm", other}, {"why_not", why_not}});
+    if (why_not.empty()) json["others"].back()["slots_least"] = least;
     heading.clear();
   }
 }

@@ -51,7 +51,10 @@ std::vector<Property> properties_of(const PlanAnswer& answer) {
       {"sent in place", proofs.sent_in_place, "flows may be sent from the caller's vector, between nodes"},
       {"linear programs", proofs.lists, "ranks run the plan as a list of steps if the vector has one segment"},
       {"one signal", proofs.transfers, "blocks go in place in portions, with one signal or one release at the end"},
+      {"rings", proofs.rings, "at most from one rank to another; by their tags both ends know which stream uses which"},
       {"fewest slots", answer.verdict->slots_least, "per stream"},
+      {"with counts", answer.verdict->slots_least_counted,
+       "per stream, where senders wait for a count of messages taken in order"},
   };
 }
 
@@ -66,6 +69,7 @@ Json proofs_json(const Proofs& proofs) {
           {"credit_groups", proofs.credit_groups},
           {"credit_group_max", proofs.credit_group_max},
           {"looked_ahead", proofs.looked_ahead},
+          {"rings", proofs.rings},
           {"bundled", proofs.bundled},
           {"shared", proofs.shared},
           {"read_privately", proofs.read_privately},
@@ -89,6 +93,7 @@ void add_verdict(const PlanAnswer& answer, Report& report) {
           {"faults", verdict.faults},
           {"height", verdict.height},
           {"slots_least", verdict.slots_least},
+          {"slots_least_counted", verdict.slots_least_counted},
           {"busiest_link_messages", verdict.busiest_link_messages},
           {"links_shared", verdict.links_shared},
           {"links_shared_percent", verdict.links_shared_percent}};
