@@ -206,7 +206,7 @@ std::shared_ptr<KnownClasses> Context::known_classes(ChoiceRules rules) {
   for (const auto& one : known_classes_) {
     auto known = one.lock();
     if (known == nullptr || !(known->rules() == rules)) continue;  // the last team may go at any time
-    // Equal trees may come from files of different names, which texts tell.
+    // Topologies may be equal trees and have different texts, since a text has the name of the tree's file.
     if (known->rules().topology.text() == rules.topology.text()) return known;
   }
   auto fresh = std::make_shared<KnownClasses>(std::move(rules));

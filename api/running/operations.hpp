@@ -66,7 +66,7 @@ class Operations final : public AttachedTeam {
   /// How many calls this rank has made or refused; persistent operations count when they are prepared.
   std::uint64_t calls() const noexcept { return calls_.sequence(); }
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }
-  /// Its cause is told when a call of this rank reports it.
+  /// Whether the team works. The cause of a failure is there once a call of this rank has reported it.
   const TeamHealth& health() const noexcept { return in_flight_.health(); }
   void tell_absent(const MemberSet& members) noexcept { in_flight_.tell_absent(members); }
   /// A call of this rank cannot go on: the team fails. Returns the cause that all members report; last_error() has its

@@ -10,8 +10,8 @@ namespace torii {
 
 class Team;
 
-/// Kept from call to call; it never shrinks. It is in the arena, so peers of the node reach it in place. Must not
-/// outlive the context.
+/// Memory for packed copies, kept from call to call; it never shrinks. It is in the arena, so peers of the node reach
+/// it in place. Must not outlive the context.
 class Scratch {
  public:
   Scratch() = default;

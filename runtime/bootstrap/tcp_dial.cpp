@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other ranks: find rank 0 and prove to each other that they know the token; try again until the deadline.
+// The way of the other ranks to rank 0: a rank finds it, and both prove to each other that they know the token. A rank
+// tries again until the deadline.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>

@@ -67,7 +67,8 @@ void CallbackMover::store(const void* value, std::size_t offset_bytes, std::size
   if (is_timed_) functions_ns_ += now_ns() - begun_ns;
 }
 
-/// The first of the current portion's targets that no function stores to; hot memory if there is none.
+/// Where the current portion is loaded to: the first target that is no vector of the caller's, or else memory of this
+/// rank (StepPlaces::hot_memory()).
 void* CallbackMover::first_slot() const noexcept {
   const auto targets = places_.targets();
   for (std::size_t i = 0; i < targets.size(); ++i) {

@@ -142,7 +142,8 @@ Piece Layout::even_piece(int block, std::int64_t segment) const noexcept {
     if (offset_bytes >= end_bytes) return {0, 0};
     return {offset_bytes, std::min(segment_bytes_, end_bytes - offset_bytes)};
   }
-  const bool whole = dealing_ == Dealing::block_cyclic;  // a block-cyclic block reaches over the whole vector
+  // A block-cyclic layout comes here only if it has one block, which is the whole vector.
+  const bool whole = dealing_ == Dealing::block_cyclic;
   const std::size_t stride_bytes = whole ? total_bytes_ : stride_bytes_;
   const bool divided = parts_.count > 1;
   const auto part = static_cast<std::size_t>(divided ? block % parts_.count : 0);
