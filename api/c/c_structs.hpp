@@ -52,7 +52,11 @@ inline bool is_plain(const torii_call* call) noexcept {
 inline void read_plain(const torii_call& call, CallDescription& described) noexcept {
   described.spec = spec_of(static_cast<Collective>(number_in(call.collective)), static_cast<Type>(number_in(call.type)),
                            static_cast<OpNumber>(number_in(call.op)), call.root, call.count);
-  described.memory = {call.input, call.result};
+  // Input and result must not come by one load of both: if the caller has just stored them one by one, that load waits
+  // until both have reached the cache.
+  const void* input = call.input;
+  asm("" : "+r"(input));
+  described.memory = {input, call.result};
 }
 /// Reads any call on a team; false when it makes no sense, and `status` says what is returned. Whether a team can run
 /// it, the team finds out.
