@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the members of a team know of each other's calls.
+// The calls of the members of a team, as far as this rank knows them.
 #pragma once
 
 #include <cstdint>

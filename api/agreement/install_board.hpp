@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the members of a team tell each other about their plans and their staging.
+// The plans and the staging of the members of a team, as they tell each other.
 #pragma once
 
 #include <cstdint>

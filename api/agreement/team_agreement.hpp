@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the members of a team tell each other beside operations. Each user takes the part that it needs.
+// The messages of the members of a team beside operations. Each user takes the part that it needs.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is equal on all ranks that make one call.
+// The part of a call that is equal on all ranks.
 #pragma once
 
 #include <array>

@@ -53,7 +53,7 @@ struct Request : PlacedCall {
   enum class State : std::uint8_t { idle, queued, running, done };
   Request() = default;
   explicit Request(const CallDescription& described) noexcept : call(described) {}
-  /// Of a call that runs already.
+  /// The request of a call that runs already.
   Request(const CallDescription& described, const PlacedCall& placed) noexcept
       : PlacedCall(placed), call(described), state(State::running) {}
 

@@ -63,7 +63,7 @@ std::string refusals_text(const MemberView& view, const OwnView& own) {
   return text;
 }
 
-/// What tells two calls apart whose texts are equal.
+/// The difference between two calls whose texts are equal.
 std::string hidden_difference(const CallSnapshot& call, const std::string& refusals) {
   if (call.count == kUnequalInRecord || (call.kind & kPacksInRecord) != 0) return ", with other counts";
   if (!refusals.empty()) return ", after calls that differ" + refusals;
