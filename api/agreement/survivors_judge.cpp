@@ -45,7 +45,7 @@ MemberSet difference_of(const MemberSet& members, const MemberSet& without) {
   return rest;
 }
 
-/// More than half of those that may live, or half of them with the lowest: no two such sets have no member in common.
+/// More than half of those that may live, or half of them with the lowest: any two such sets share a member.
 bool is_majority(const MemberSet& members, const MemberSet& may_live) {
   const int twice = 2 * members.count();
   return twice > may_live.count() || (twice == may_live.count() && members.has(may_live.lowest()));

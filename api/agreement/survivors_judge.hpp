@@ -52,8 +52,8 @@ struct Judgement {
 MemberSet come_to(const RoundView& view) noexcept;
 /// For a member that has made its proposal; `come` is what come_to() has given. A member that others leave out waits
 /// for them and judges nothing, unless it leaves them out too and has the majority. Where a member leaves others out,
-/// their proposals count for nothing. A member that an equal call leaves out is left out by all: the maker of that call
-/// has lost it in another team. A majority waits for the proof of deaths that it needs.
+/// their proposals count for nothing. If one of several equal calls leaves a member out, all leave it out: the maker
+/// of that call may know from another team that it is lost. A majority waits for the proof of deaths that it needs.
 Judgement judge(const RoundView& view, const MemberSet& come) noexcept;
 /// Why there is no team when the deadline has passed while judge() says that this member waits.
 RoundFailure judge_late(const RoundView& view, const MemberSet& come, const Judgement& waits,

@@ -154,7 +154,7 @@ void forget_call(std::size_t ranks, UnequalBlocks& unequal) {
   unequal.is_told = false;
 }
 
-/// Only this block is not empty, if it is not.
+/// Empties every block but that of `rank`, which gets so many bytes; 0: all are empty.
 void set_one(std::size_t rank, std::size_t bytes, std::vector<std::size_t>& lengths,
              std::vector<std::int64_t>& offsets) {
   lengths.assign(lengths.size(), 0);

@@ -23,7 +23,8 @@
 namespace torii {
 namespace {
 
-/// How long teams push out that they have lost a rank: what moves one of them moves all.
+/// So long the notices of a left-out rank are pushed out. Each call of progress() moves those of all teams, so later
+/// teams have less time left.
 constexpr std::int64_t kPushNs = 100'000'000;
 
 kernels::Isa chosen_isa(const std::string& text) {

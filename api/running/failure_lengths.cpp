@@ -27,8 +27,9 @@ std::string FailureMonitor::fault_text(const LengthFault& fault) const {
          ": unequal lengths for a block between them";
 }
 
-/// Lengths of unequal blocks are in no call record. In an earlier call a rank's own block may have been empty, so that
-/// it did not expect a message. Now it may wait for a message behind that one.
+/// Looks for a block to which its two ranks gave different lengths. Call records hold no lengths of blocks, so signals
+/// are compared, also with the signatures of earlier calls: a rank whose block was empty then did not expect the
+/// message that now stands before the awaited one.
 std::optional<Finding> FailureMonitor::find_other_length(const OwnView& waiting_own) {
   for (const auto& channel : channels_) {
     if (channel->current == nullptr || channel->awaited != 0 || channel->current->unequal == nullptr) continue;
