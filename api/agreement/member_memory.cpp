@@ -9,6 +9,7 @@
 #include "api/context/staging_pool.hpp"
 #include "runtime/execution/staging.hpp"
 #include "runtime/point_to_point/point_to_point.hpp"
+#include "runtime/rings/ring_area.hpp"
 
 namespace torii {
 
@@ -34,9 +35,14 @@ PairsPlace pairs_place(int ranks, Context& context) noexcept {
   return {team_control_bytes(ranks, context) + team_staging_bytes(ranks, context), pair_slot_bytes(ranks)};
 }
 
+std::size_t team_rings_bytes(int ranks, Context& context) {
+  const bool has_rings = context.settings().standing_rings && ranks <= kRingRanksMost;
+  return has_rings && context.staging().bytes_max() == SIZE_MAX ? rings_bytes_most(ranks) : 0;
+}
+
 std::size_t team_memory_bytes(int ranks, Context& context) {
   return team_control_bytes(ranks, context) + team_staging_bytes(ranks, context) +
-         team_pairs_bytes(ranks, context.several_nodes());
+         team_pairs_bytes(ranks, context.several_nodes()) + team_rings_bytes(ranks, context);
 }
 
 }  // namespace torii

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a team in a member's arena: control memory, staging, then messages of sends and receives.
+// The memory of a team in a member's arena: control memory, staging, messages of sends and receives, standing rings.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,9 @@ std::size_t team_staging_bytes(int ranks) noexcept;
 /// Bytes of its messages of sends and receives. Taken when something is sent.
 std::size_t team_pairs_bytes(int ranks, bool several_nodes);
 PairsPlace pairs_place(int ranks, Context& context) noexcept;
+/// Bytes of its standing rings, which are behind all the rest; 0 where the setting STANDING_RINGS is 0, the team
+/// has more than kRingRanksMost ranks, or a fabric pins the memory.
+std::size_t team_rings_bytes(int ranks, Context& context);
 /// All of it.
 std::size_t team_memory_bytes(int ranks, Context& context);
 

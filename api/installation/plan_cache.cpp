@@ -5,6 +5,7 @@
 #include "runtime/execution/learnt_choices.hpp"
 #include "runtime/execution/linear_program.hpp"
 #include "runtime/execution/staging.hpp"
+#include "runtime/rings/channel_rings.hpp"
 
 #include <xxhash.h>
 
@@ -68,8 +69,14 @@ std::string key_of(const CallPlan& call_plan) {
 
 }  // namespace
 
-PlanCache::PlanCache(const Membership& members, InstallBoard& board, const PlanMaker& maker, StagingBudget& staging)
-    : members_(members), board_(board), maker_(maker), staging_(staging), learnt_(std::make_shared<LearntChoices>()) {}
+PlanCache::PlanCache(const Membership& members, InstallBoard& board, const PlanMaker& maker, StagingBudget& staging,
+                     TeamRings* rings)
+    : members_(members),
+      board_(board),
+      maker_(maker),
+      staging_(staging),
+      rings_(rings),
+      learnt_(std::make_shared<LearntChoices>()) {}
 
 PlanCache::~PlanCache() = default;
 
@@ -209,21 +216,34 @@ InstalledPlan* PlanCache::installed_on(CallPlan& call_plan, std::size_t channel,
   const std::string key = key_of(call_plan);
   auto found = plans_[channel].find(key);
   if (found == plans_[channel].end()) {
-    auto fresh = make_plan(call_plan, waits);
+    auto fresh = make_plan(call_plan, channel, waits);
     log_install(*fresh, key + " on channel " + std::to_string(channel), waits);
     found = plans_[channel].emplace(key, std::move(fresh)).first;
   }
   return found->second.get();
 }
 
-/// Assigns staging to the plan.
-std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, StartWaits& waits) {
+/// Binds the plan to the channel's standing rings if it can use them, or else assigns staging to it.
+std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, std::size_t channel, StartWaits& waits) {
   const PlanRequest& request = call_plan.selected->request;
   const std::size_t segment_bytes = request.tuning.segment_bytes;
   const Algorithm* algorithm = call_plan.selected->algorithm;
   Plan plan = algorithm->plan(request, members_.rank());
-  const std::size_t bytes =
-      staging_shape(plan, segment_bytes, call_plan.selected->widening, members_.several_nodes()).total_bytes;
+  Placement placement;
+  placement.transport = &members_.transport();
+  placement.collective = request.collective;
+  placement.learnt = learnt_;
+  placement.plan_of = [&](int rank) { return algorithm->plan(request, rank); };
+  placement.slots_least = slots_least(*algorithm, request);
+  for (const Member& member : members_.all()) placement.context_ranks.push_back(member.context_rank);
+  const Widening widening = call_plan.selected->widening;
+  const bool has_rings = rings_ != nullptr && channel < rings_->channels();
+  if (has_rings && binds_to_rings(plan, placement.slots_least, segment_bytes, widening, rings_->area().sizes())) {
+    staging_.reserve_rings();
+    placement.rings = &rings_->on(channel);
+    return std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, widening, placement));
+  }
+  const std::size_t bytes = staging_shape(plan, segment_bytes, widening, members_.several_nodes()).total_bytes;
   if (bytes > staging_.bytes()) {
     throw Error(Status::no_resource, "the plan of " + std::string(algorithm->name) + " needs " + std::to_string(bytes) +
                                          " bytes of staging, a team of " + std::to_string(members_.ranks()) +
@@ -233,17 +253,8 @@ std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, S
   }
   if (!staging_.has_room(bytes)) staging_.recycle(waits, [this] { forget_plans(); });
   staging_.reserve(bytes);
-  Placement placement;
-  placement.transport = &members_.transport();
-  placement.collective = request.collective;
-  placement.learnt = learnt_;
-  for (const Member& member : members_.all()) {
-    placement.context_ranks.push_back(member.context_rank);
-    placement.staging_offsets.push_back(staging_.next_offset(member));
-  }
-  placement.plan_of = [&](int rank) { return algorithm->plan(request, rank); };
-  auto fresh =
-      std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, call_plan.selected->widening, placement));
+  for (const Member& member : members_.all()) placement.staging_offsets.push_back(staging_.next_offset(member));
+  auto fresh = std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, widening, placement));
   staging_.take(bytes);
   return fresh;
 }

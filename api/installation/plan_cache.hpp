@@ -20,12 +20,14 @@
 namespace torii {
 
 class LearntChoices;
+class TeamRings;
 
 /// For the team's caller.
 class PlanCache {
  public:
   /// The arguments must outlive the cache.
-  PlanCache(const Membership& members, InstallBoard& board, const PlanMaker& maker, StagingBudget& staging);
+  PlanCache(const Membership& members, InstallBoard& board, const PlanMaker& maker, StagingBudget& staging,
+            TeamRings* rings);
   ~PlanCache();
   PlanCache(const PlanCache&) = delete;
   PlanCache& operator=(const PlanCache&) = delete;
@@ -53,7 +55,7 @@ class PlanCache {
   using Plans = std::map<std::string, std::unique_ptr<InstalledPlan>>;
   void install_one(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
   InstalledPlan* installed_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
-  std::unique_ptr<InstalledPlan> make_plan(const CallPlan& call_plan, StartWaits& waits);
+  std::unique_ptr<InstalledPlan> make_plan(const CallPlan& call_plan, std::size_t channel, StartWaits& waits);
   void log_install(InstalledPlan& plan, const std::string& key, StartWaits& waits);
   void forget_plans() noexcept;
 
@@ -61,6 +63,7 @@ class PlanCache {
   InstallBoard& board_;
   const PlanMaker& maker_;
   StagingBudget& staging_;
+  TeamRings* const rings_;  ///< nullptr: plans have staging of their own
   /// Call plans by a hash of their calls: the last one that had it.
   static constexpr std::size_t kPlaces = 256;
 

@@ -27,7 +27,15 @@ bool StagingBudget::is_memory_short() const {
 void StagingBudget::reserve_pairs() {
   if (!is_memory_short()) return;
   const std::size_t offset = pairs_place().offset;
+  const std::size_t bytes = memory_bytes_ - offset - team_rings_bytes(ranks_reserved_, members_.context());
+  members_.context().staging().reserve(members_.own().memory_offset + offset, bytes);
+}
+
+void StagingBudget::reserve_rings() {
+  if (are_rings_reserved_ || !is_memory_short()) return;
+  const std::size_t offset = *rings_offset();
   members_.context().staging().reserve(members_.own().memory_offset + offset, memory_bytes_ - offset);
+  are_rings_reserved_ = true;
 }
 
 /// Running out of memory is then an error of this call, not a signal in the middle of it. Otherwise pages are taken

@@ -24,6 +24,13 @@ class StagingBudget {
   std::size_t used_bytes() const noexcept { return used_bytes_; }
   PairsPlace pairs_place() const noexcept { return torii::pairs_place(ranks_reserved_, members_.context()); }
   std::size_t memory_bytes() const noexcept { return memory_bytes_; }
+  /// Where the standing rings begin in it; nothing where there are none.
+  std::optional<std::size_t> rings_offset() const noexcept {
+    const std::size_t bytes = team_rings_bytes(ranks_reserved_, members_.context());
+    return bytes == 0 ? std::nullopt : std::optional(memory_bytes_ - bytes);
+  }
+  /// Takes the pages of the standing rings where memory is short, before a plan uses them. Throws Error{no_resource}.
+  void reserve_rings();
   /// The most of that memory, from its beginning, that this rank may have written into.
   std::size_t touched_bytes() const noexcept { return control_bytes_ + touched_bytes_; }
 
@@ -50,6 +57,7 @@ class StagingBudget {
   std::size_t control_bytes_;  ///< of a team's memory before the staging
   std::size_t memory_bytes_;
   int ranks_reserved_;
+  bool are_rings_reserved_ = false;
   std::size_t used_bytes_ = 0;
   std::size_t touched_bytes_ = 0;  ///< the most that has been assigned
   std::uint64_t epoch_ = 0;        ///< twice the number of times that the staging was emptied

@@ -31,6 +31,23 @@ std::int64_t deadline_of(const TeamOptions& options, const Settings& settings) {
   return timeout_ns_of(options.timeout_s != 0 ? options.timeout_s : settings.timeout_s);
 }
 
+/// For a team on one node: nullptr for others, and where a fabric pins the memory.
+std::unique_ptr<TeamRings> make_rings(const Membership& members, const StagingBudget& staging, int channels,
+                                      int ranks_reserved) {
+  const std::optional<std::size_t> begin = staging.rings_offset();
+  const RingSizes sizes = ring_sizes(ranks_reserved, channels);
+  if (members.several_nodes() || !begin) return nullptr;
+  if (RingArea(sizes).total_bytes() > team_rings_bytes(ranks_reserved, members.context())) return nullptr;
+  RingMembers places;
+  places.rank = members.rank();
+  for (const Member& member : members.all()) {
+    if (&member != &members.own() && members.transport().sleeping(member.context_rank) == nullptr) return nullptr;
+    places.context_ranks.push_back(member.context_rank);
+    places.offsets.push_back(member.memory_offset + *begin);
+  }
+  return std::make_unique<TeamRings>(members.transport(), sizes, std::move(places));
+}
+
 void check(const Hold& held) {
   if (held.refusal() != Status::ok) throw Error(held.refusal(), last_error());
 }
@@ -45,15 +62,17 @@ Team::Team(std::size_t shared_channels, Context& context, const TeamOptions& opt
     : members_(context, std::move(members), deadline_of(options, context.settings())),
       agreement_(make_team_agreement(members_)),
       staging_(members_, agreement_->installs(), ranks_reserved),
+      rings_(make_rings(members_, staging_, static_cast<int>(shared_channels), ranks_reserved)),
       maker_(members_, options, staging_.bytes()),
-      plans_(members_, agreement_->installs(), maker_, staging_),
+      plans_(members_, agreement_->installs(), maker_, staging_, rings_.get()),
       operations_(members_, *agreement_, plans_, staging_.pairs_place(), shared_channels, options.many_callers),
       follows_caches_(options.follows_caches) {}
 
 Team::~Team() {
   operations_.close();
   if (!owns_memory_) return;
-  agreement_->depart(operations_.pairs().are_used() ? staging_.memory_bytes() : staging_.touched_bytes());
+  const bool has_used_all = operations_.pairs().are_used() || (rings_ != nullptr && rings_->are_used());
+  agreement_->depart(has_used_all ? staging_.memory_bytes() : staging_.touched_bytes());
   try {
     std::vector<int> peers;
     for (const Member& member : members_.all()) peers.push_back(member.context_rank);

@@ -21,6 +21,7 @@
 #include "api/installation/staging_budget.hpp"
 #include "api/running/operations.hpp"
 #include "runtime/plan/leaves.hpp"
+#include "runtime/rings/channel_rings.hpp"
 
 namespace torii {
 
@@ -69,6 +70,7 @@ class Team final {
   Membership members_;
   std::unique_ptr<TeamAgreement> agreement_;
   StagingBudget staging_;
+  const std::unique_ptr<TeamRings> rings_;  ///< nullptr: plans have staging of their own
   PlanMaker maker_;
   std::vector<std::unique_ptr<const LeafIntervals>> leaves_;  ///< to which calls and plans point
   PlanCache plans_;

@@ -52,7 +52,7 @@ Precedence::Waiting Precedence::waiting_for(const StepPort& source, bool sure_on
   const int freed = source.message / joined.stream.bundle + slots_;
   // Surely a message waits only for the one that had its slot.
   if (sure_only) return {freed, freed};
-  if (is_counted(joined)) {
+  if (is_counted()) {
     const int follower = followers_[joined.first_message + source.message];
     return {freed, std::max(freed, std::min(freed + follower, joined.stream.bundles_per_segment()) - 1)};
   }
@@ -80,7 +80,7 @@ void Precedence::for_each_next(StepId step, bool sure_only, Visit&& visit) const
   for (const StepPort& source : table_.sources(step)) {
     if (source.stream == kOwnStream) continue;
     const JoinedStream& joined = table_.streams[source.stream];
-    if (sure_only ? !has_sure_credit(joined.stream) : !joined.stream.credits && !is_counted(joined)) continue;
+    if (sure_only ? !has_sure_credit(joined.stream) : !joined.stream.credits && !is_counted()) continue;
     if (!joined.stream.ends_bundle(source.message)) continue;
     const int bundles = joined.stream.bundles_per_segment();
     const Waiting waiting = waiting_for(source, sure_only);

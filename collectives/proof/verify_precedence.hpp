@@ -51,9 +51,7 @@ class Precedence {
     int last;
   };
   Waiting waiting_for(const StepPort& source, bool sure_only) const;
-  bool is_counted(const JoinedStream& joined) const {
-    return wait_ == SlotWait::count && joined.sender != joined.receiver;
-  }
+  bool is_counted() const { return wait_ == SlotWait::count; }
   void find_followers();
 
   template <typename Visit>

@@ -254,8 +254,7 @@ std::vector<Row> make_table() {
                       "ranks of one machine that name different nodes share no memory"));
   rows.push_back(
       choice("DETERMINISM", &S::determinism, kDeterminismNames, Scope::job, "how much of the bits is promised"));
-  rows.push_back(
-      choice("WIRE", &S::wide_wire, kWireNames, Scope::job, "f32: partial results of 16 and 8-bit floats stay float"));
+  rows.push_back(choice("WIRE", &S::wide_wire, kWireNames, Scope::job, "f32: small floats travel as float"));
   rows.push_back(word("ISA", &S::isa, kIsaNames, Scope::own, "instruction set of the reduction kernels"));
   rows.push_back(timeout_row());
   rows.push_back(choice("LOG", &S::log, kLogNames, Scope::own, "what is said on stderr"));
@@ -268,6 +267,7 @@ std::vector<Row> make_table() {
                       "address space of shared memory per rank"));
   rows.push_back(choice("WAIT", &S::wait, kWaitNames, Scope::own, "how a rank waits for its peers"));
   rows.push_back(choice("CROSS_MEMORY", &S::cross_memory, kSwitchNames, Scope::job, "read peers by process_vm_readv"));
+  rows.push_back(choice("STANDING_RINGS", &S::standing_rings, kFlagNames, Scope::job, "1: rings outlive plans"));
   rows.push_back(
       integer("HELPERS", &S::helpers, 0, 16, Scope::own, "threads that move operations in flight beside the caller"));
   rows.push_back(text_or_auto("HELPER_CPUS", &S::helper_cpus, is_cpu_list, "auto, or CPU numbers like 0-3,8",

@@ -38,14 +38,14 @@ void BufferOffers::begin() noexcept {
     Put put;
     put.peer = to.peer;
     put.signal_offset = to.line_offset;
-    put.signal = signal_word(call_.signature, call_.plan->calls);
+    put.signal = signal_word(call_.signature, call_.offer_number());
     call_.note(call_.transport.put(put), put.peer);
   }
 }
 
 bool BufferOffers::poll(std::size_t offer) noexcept {
   const OfferLine& from = call_.plan->offers_in[offer];
-  if (load_word(from.line) != signal_word(call_.signature, call_.plan->calls)) return false;
+  if (load_word(from.line) != signal_word(call_.signature, call_.offer_number())) return false;
   BufferOffer told;
   std::memcpy(&told, from.line + sizeof(std::uint64_t), sizeof(told));
   if (told.input != kByValue && told.input != kReadable && !accepts_operands(from, told.input_offset)) return false;
@@ -75,27 +75,17 @@ bool BufferOffers::accepts_operands(const OfferLine& from, std::int64_t offset) 
   return distance == 0 || accepts(from.peer, offset + distance, from.reads);
 }
 
-bool BufferOffers::accepts(int peer, std::uint64_t offset, std::size_t bytes) noexcept {
-  const std::uint64_t arena_bytes = call_.transport.arena_bytes();
-  if (bytes == 0 || arena_bytes == UINT64_MAX) return true;
-  if (bytes <= arena_bytes && offset <= arena_bytes - bytes) return true;
-  call_.note(Status::transport, peer);
-  refused_offset_ = offset;
-  refused_bytes_ = bytes;
-  return false;
-}
-
 bool BufferOffers::accepts(int peer, std::int64_t offset, const BlockRange& blocks) noexcept {
   if (blocks.last < 0) return true;
   const Piece span = call_.shape->layout.span(blocks.first, blocks.last);
-  return accepts(peer, static_cast<std::uint64_t>(offset) + call_.memory_bytes(span.offset_bytes),
-                 call_.memory_bytes(span.length_bytes));
+  return call_.accepts(peer, static_cast<std::uint64_t>(offset) + call_.memory_bytes(span.offset_bytes),
+                       call_.memory_bytes(span.length_bytes));
 }
 
 std::string BufferOffers::refusal() const {
-  if (refused_bytes_ == 0) return {};
-  return "it says that " + std::to_string(refused_bytes_) + " bytes of its vector stand at offset " +
-         std::to_string(static_cast<std::int64_t>(refused_offset_)) + " of its arena, which has " +
+  if (call_.refused.bytes == 0) return {};
+  return "it says that " + std::to_string(call_.refused.bytes) + " bytes of its vector stand at offset " +
+         std::to_string(static_cast<std::int64_t>(call_.refused.offset)) + " of its arena, which has " +
          std::to_string(call_.transport.arena_bytes()) + " bytes";
 }
 

@@ -32,9 +32,6 @@ class BufferOffers {
   const PeerBuffer& of(int offer) const noexcept { return offers_[static_cast<std::size_t>(offer)]; }
   /// A message of an operand that is read in place has been taken. True for the last message of the call.
   bool is_last_read(std::uint16_t stream) noexcept { return --reads_left_[stream] == 0; }
-  /// A peer's memory is accessed at its arena's address plus the offered offset, so offsets outside the arena are
-  /// refused. Checked once per call and peer, not per step.
-  bool accepts(int peer, std::uint64_t offset, std::size_t bytes) noexcept;
   /// With status `transport`: the impossible offer of the failed peer as text, or nothing.
   std::string refusal() const;
 
@@ -47,8 +44,6 @@ class BufferOffers {
   RunningCall& call_;
   std::vector<PeerBuffer> offers_;
   std::vector<std::uint64_t> reads_left_;  ///< per in-stream: messages not yet read of an operand read in place
-  std::uint64_t refused_offset_ = 0;       ///< in the failed peer's arena
-  std::size_t refused_bytes_ = 0;          ///< 0: nothing was refused; a team ends with the first refusal
 };
 
 }  // namespace torii

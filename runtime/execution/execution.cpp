@@ -25,7 +25,11 @@ void BasicExecution<Host>::begin(InstalledPlan& plan, const CallShape& shape, co
 
 template <class Host>
 Progress BasicExecution<Host>::advance() noexcept {
-  if (call_.plan->remote) {
+  if (call_.plan->remote || call_.on_rings.lacks_room) {
+    if (call_.on_rings.lacks_room) {
+      call_.on_rings.lacks_room = !call_.claim_extent();
+      return call_.on_rings.lacks_room ? Progress::idle : Progress::moved;
+    }
     call_.note(call_.transport.progress(), -1);
     if (call_.status != Status::ok) return Progress::idle;
   }
@@ -36,6 +40,7 @@ Progress BasicExecution<Host>::advance() noexcept {
 template <class Host>
 Stall BasicExecution<Host>::stall() const {
   if (call_.plan == nullptr) return {};
+  if (call_.on_rings.lacks_room) return {.peer = call_.plan->rings->outbox().awaited_peer(), .label = "its outbox"};
   if (linear_.runs()) return linear_.stall();
   return call_.plan->plan.exchange.exists() ? pairwise_.stall() : lanes_.stall();
 }
@@ -43,6 +48,7 @@ Stall BasicExecution<Host>::stall() const {
 template <class Host>
 bool BasicExecution<Host>::awaits(int peer) const noexcept {
   if (call_.plan == nullptr) return false;
+  if (call_.on_rings.lacks_room) return call_.plan->rings->outbox().awaited_peer() == peer;
   if (linear_.runs()) return linear_.awaits(peer);
   return call_.plan->plan.exchange.exists() ? pairwise_.awaits(peer) : lanes_.awaits(peer);
 }

@@ -64,7 +64,10 @@ class BasicExecution {
   /// With a bad status: the context rank towards which something failed, or -1.
   int failed_peer() const noexcept { return call_.failed_peer; }
   /// Forgets a call that cannot end. The plan's numbers are void afterwards: its team is poisoned.
-  void abandon() noexcept { call_.plan = nullptr; }
+  void abandon() noexcept {
+    call_.plan = nullptr;
+    call_.on_rings.lacks_room = false;
+  }
   /// Hands over the owner of the puts of an abandoned call. Afterwards nothing may run here.
   PutOwner take_puts() noexcept { return std::move(call_.puts); }
   /// With status `transport`: the impossible buffer offer of failed_peer() as text, or nothing.

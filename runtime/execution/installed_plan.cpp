@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/execution/stream_addresses.hpp"
+#include "runtime/plan/ring_rules.hpp"
 #include "runtime/plan/shortcuts.hpp"
 
 namespace torii {
@@ -102,17 +103,22 @@ class Installer {
     for (std::size_t i = 0; i < plan.out.size(); ++i) install_out(static_cast<int>(i), offering);
     prepare_reading();
     find_final_values();
-    deal_engines();
-    share_engines();
+    if (placement_.rings != nullptr) {
+      use_rings(installed_, *placement_.rings, placement_.slots_least);
+    } else {
+      deal_engines();
+      share_engines();
+    }
     keep_rings();
     for (std::size_t i = 0; i < offering.size(); ++i) {
-      installed_.offers_in.push_back(addresses_.offer_line(offering[i], plan.rank, static_cast<int>(i)));
+      installed_.offers_in.push_back(placement_.rings != nullptr
+                                         ? addresses_.standing_offer_line(offering[i], plan.rank)
+                                         : addresses_.offer_line(offering[i], plan.rank, static_cast<int>(i)));
     }
     find_ranges();
     for (const int peer : readers) {
-      const int line = index_of(offering_peers(plans_.of(peer), nodes_), plan.rank);
-      if (line < 0) throw Error(Status::internal, "rank " + std::to_string(peer) + " awaits no buffer offer");
-      installed_.offers_out.push_back(addresses_.offer_line(peer, peer, line));
+      installed_.offers_out.push_back(placement_.rings != nullptr ? addresses_.standing_offer_line(peer, peer)
+                                                                  : offer_line_at(peer));
       installed_.offers_out.back().writes_result = std::ranges::any_of(plan.in, [=](const Stream& stream) {
         return stream.peer == peer && stream.delivery == Delivery::write_in_place;
       });
@@ -120,6 +126,13 @@ class Installer {
   }
 
  private:
+  /// The line of this rank's offers in the staging of `peer`.
+  OfferLine offer_line_at(int peer) {
+    const int line = index_of(offering_peers(plans_.of(peer), nodes_), installed_.plan.rank);
+    if (line < 0) throw Error(Status::internal, "rank " + std::to_string(peer) + " awaits no buffer offer");
+    return addresses_.offer_line(peer, peer, line);
+  }
+
   /// The blocks that a peer must offer inside its arena.
   void find_ranges() {
     for (const Lane& lane : installed_.plan.lanes) {
@@ -155,11 +168,16 @@ class Installer {
 
   void install_in(int index, const std::vector<int>& offering) {
     const Stream& stream = installed_.plan.in[static_cast<std::size_t>(index)];
-    const Plan& sender = plans_.of(stream.peer);
-    const int other = find_end(sender.out, installed_.plan.rank, stream.tag, sender);
     InstalledIn& in = installed_.in.emplace_back();
     in.stream = stream;
     if (stream.delivery == Delivery::read_in_place) in.offer = index_of(offering, stream.peer);
+    if (placement_.rings != nullptr) {
+      const int ring = ring_of(installed_.plan.in, static_cast<std::size_t>(index));
+      in.ring = ReceiveRing(standing_place(stream), &placement_.rings->from(stream.peer, ring));
+      return;
+    }
+    const Plan& sender = plans_.of(stream.peer);
+    const int other = find_end(sender.out, installed_.plan.rank, stream.tag, sender);
     RingPlace place = addresses_.ring_place(stream, installed_.plan.rank, index, stream.peer, other);
     installed_.remote = installed_.remote || place.remote;
     if (!place.remote) {
@@ -167,6 +185,14 @@ class Installer {
       if (leader >= 0) place.payload_slots = leader_slots(sender, leader);
     }
     in.ring = ReceiveRing(place);
+  }
+
+  RingPlace standing_place(const Stream& stream) const {
+    RingPlace place;
+    place.peer = addresses_.context_rank(stream.peer);
+    place.credits = stream.credits;
+    place.messages = static_cast<std::uint32_t>(stream.bundles_per_segment());
+    return place;
   }
 
   bool is_copied_by_peer(const Stream& stream) {
@@ -251,12 +277,19 @@ class Installer {
 
   void install_out(int index, const std::vector<int>& offering) {
     const Stream& stream = installed_.plan.out[static_cast<std::size_t>(index)];
-    const Plan& receiver = plans_.of(stream.peer);
-    const int other = find_end(receiver.in, installed_.plan.rank, stream.tag, receiver);
     InstalledOut& out = installed_.out.emplace_back();
     out.stream = stream;
     if (stream.delivery == Delivery::write_in_place) out.offer = index_of(offering, stream.peer);
     out.leader = leaders_[static_cast<std::size_t>(index)];
+    if (placement_.rings != nullptr) {
+      const int ring = ring_of(installed_.plan.out, static_cast<std::size_t>(index));
+      RingPlace place = standing_place(stream);
+      place.leads = out.leader < 0 || out.leader == index;
+      out.ring = SendRing(place, &placement_.rings->to(stream.peer, ring));
+      return;
+    }
+    const Plan& receiver = plans_.of(stream.peer);
+    const int other = find_end(receiver.in, installed_.plan.rank, stream.tag, receiver);
     RingPlace place = addresses_.ring_place(stream, stream.peer, other, installed_.plan.rank, index);
     installed_.remote = installed_.remote || place.remote;
     place.leads = out.leader < 0 || out.leader == index;
@@ -294,8 +327,12 @@ InstalledPlan install(Plan plan, std::size_t segment_bytes, Widening widening, c
   const Nodes asked = placement.nodes.empty() ? nodes_of(placement) : Nodes{};
   const Nodes& nodes = placement.nodes.empty() ? asked : placement.nodes;
   const bool several_nodes = std::ranges::any_of(nodes, [&](int node) { return node != nodes.front(); });
-  installed.shape =
-      placement.signals_only ? signals_shape(plan) : staging_shape(plan, segment_bytes, widening, several_nodes);
+  if (placement.rings != nullptr) {
+    installed.shape.has_cells = has_cells(plan, widening);
+  } else {
+    installed.shape =
+        placement.signals_only ? signals_shape(plan) : staging_shape(plan, segment_bytes, widening, several_nodes);
+  }
   installed.plan = std::move(plan);
   installed.widening = widening;
   Installer(installed, placement, nodes).run();

@@ -23,6 +23,7 @@
 #include "runtime/plan/layout.hpp"
 #include "runtime/plan/operation.hpp"
 #include "runtime/plan/plan.hpp"
+#include "runtime/rings/channel_rings.hpp"
 
 namespace torii {
 
@@ -95,12 +96,56 @@ struct InstalledExchange {
   std::vector<std::uint32_t> takes_in;  ///< the order of taking
 };
 
+/// A plan on the standing rings of a channel: which of them it uses, and how.
+struct RingUses {
+  /// How a call moves the numbers of a ring on.
+  struct Numbering {
+    RingEnd* ring = nullptr;
+    std::uint64_t messages = 0;  ///< per segment
+  };
+  struct PayloadUse {
+    SendEnd* ring = nullptr;
+    std::uint64_t messages = 0;
+    std::size_t bundle = 1;
+    Widening widening = Widening::none;
+    bool is_operand = false;  ///< that the peer reads in this rank's arena if it can
+    int leader = -1;          ///< the use whose payloads this one shares; -1: it has its own
+    // As of the last call, in Parts:
+    bool is_used = false;
+    std::size_t part = 0;   ///< from the extent's beginning
+    std::size_t bytes = 0;  ///< from one payload to the next
+  };
+  /// How a call's payloads divide its extent.
+  struct Parts {
+    // Of the calls for which they hold:
+    std::size_t longest_bytes = 0;  ///< Layout::longest_bytes(); 0: none yet
+    std::int64_t segments = 0;
+    std::size_t element_bytes = 0;
+    bool reads_input = false;
+    std::size_t readers = 0;
+    std::size_t extent_bytes = 0;
+  };
+  SlotOrder entries;
+  SlotOrder payload_slots;
+  std::size_t short_most = 0;        ///< all messages fit into their lines if the longest has so many bytes
+  std::uint64_t every_entry = 1;     ///< RunningCall::publish_every then
+  std::uint64_t every_payload = 1;   ///< and otherwise
+  std::vector<Numbering> numbering;  ///< of the rings in both directions
+  std::vector<ReceiveEnd*> incoming;
+  std::vector<PayloadUse> payloads;  ///< rings to peers whose messages may be in the outbox
+  Parts parts;
+};
+
+/// The calls of a plan that are over.
+struct CallNumbers {
+  std::uint64_t segments = 0;    ///< of all of them: the base of message numbers
+  std::uint64_t last_begun = 0;  ///< `segments` when the last of them began
+  std::uint64_t calls = 0;
+};
+
 struct InstalledPlan {
   /// Which slots messages use.
-  SlotOrder slot_order() const noexcept {
-    const auto count = static_cast<std::uint64_t>(plan.slots);
-    return {count, (count & (count - 1)) == 0 ? count - 1 : 0};
-  }
+  SlotOrder slot_order() const noexcept { return SlotOrder(plan.slots); }
   bool is_wide() const noexcept { return widening != Widening::none; }
 
   Plan plan;
@@ -120,9 +165,9 @@ struct InstalledPlan {
   std::shared_ptr<LearntChoices> learnt;  ///< the team's
   std::vector<StoreChoices*> stores;      ///< per flow, the flows of all lanes one after the other
   PrivateReads private_reads;
-  std::uint64_t segments_done = 0;  ///< segments of all calls so far: the base of message numbers
-  std::uint64_t last_begun = 0;     ///< segments_done when the last finished call began
-  std::uint64_t calls = 0;
+  ChannelRings* rings = nullptr;  ///< that the plan uses; nullptr: it has staging of its own
+  RingUses uses;                  ///< of these rings
+  CallNumbers done;
   InstalledExchange exchange;  ///< empty if the plan has none
   /// The number of the installation in the team, while members are not known to agree on it; otherwise 0.
   std::uint64_t unagreed = 0;
@@ -136,9 +181,19 @@ struct Placement {
   std::function<Plan(int)> plan_of;            ///< the plan of a member, by team rank
   Collective collective = Collective::barrier;
   std::shared_ptr<LearntChoices> learnt = {};  ///< empty: the plan learns for itself
+  ChannelRings* rings = nullptr;               ///< for a plan that binds_to_rings(); then no staging is needed
+  int slots_least = 1;                         ///< with them: the fewest slots with which the plan runs
   Nodes nodes = {};                            ///< of the members; empty: the transport is asked for each of them
   bool signals_only = false;                   ///< staging has the signals_shape()
 };
+
+/// Whether a plan of a team on one node can use standing rings of these sizes. `slots_least`: the fewest slots with
+/// which it runs. Equal on all ranks.
+bool binds_to_rings(const Plan& plan, int slots_least, std::size_t segment_bytes, Widening widening,
+                    const RingSizes& sizes) noexcept;
+
+/// For install(): fills in what calls of a plan do to the rings that its streams have.
+void use_rings(InstalledPlan& installed, ChannelRings& rings, int slots_least);
 
 /// Throws Error{internal} when a stream has no other end: a plan that the verifier would reject.
 InstalledPlan install(Plan plan, std::size_t segment_bytes, Widening widening, const Placement& placement);

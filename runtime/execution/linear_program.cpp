@@ -8,10 +8,13 @@
 namespace torii {
 namespace {
 
-/// The address of the step's message, behind the others of its bundle, in the first slot.
-std::byte* first_payload(const Ring& ring, const Stream& stream, int position, std::size_t length_bytes) {
+/// Where a step's message is, behind the others of its bundle.
+template <class End>
+void set_payload(End& end, const Stream& stream, int position, std::size_t length_bytes, bool stands) noexcept {
   const auto bundle = static_cast<std::size_t>(stream.bundle);
-  return ring.first_payload(length_bytes * bundle) + static_cast<std::size_t>(position) % bundle * length_bytes;
+  end.before_bytes = static_cast<std::size_t>(position) % bundle * length_bytes;
+  end.payload = end.ring.first_payload(length_bytes * bundle) + end.before_bytes;
+  end.is_outside = stands && !Ring::is_inline(length_bytes * bundle);
 }
 
 /// All but what depends on the length.
@@ -21,7 +24,7 @@ LinearSource linear_source(const InstalledPlan& plan, const StreamEnd& end, int 
   if (source.own) return source;
   const InstalledIn& in = plan.in[end.stream];
   const int position = end.position + visit;
-  source.releases = in.stream.credits && in.stream.ends_bundle(position);
+  source.releases = (in.stream.credits || plan.rings != nullptr) && in.stream.ends_bundle(position);
   source.messages = static_cast<std::uint64_t>(in.stream.bundles_per_segment());
   source.position = static_cast<std::uint32_t>(position / in.stream.bundle);
   source.ring = in.ring;
@@ -46,10 +49,13 @@ LinearTarget linear_target(const InstalledPlan& plan, const StreamEnd& end, int 
 
 void set_length(const InstalledPlan& plan, const Flow& flow, int visit, LinearStep& step, LinearSource* source,
                 LinearTarget* target) {
+  const bool stands = plan.rings != nullptr;
   for (const StreamEnd& end : flow.sources) {
     if (!source->own) {
-      source->payload =
-          first_payload(source->ring, plan.in[end.stream].stream, end.position + visit, step.length_bytes);
+      const Stream& stream = plan.in[end.stream].stream;
+      set_payload(*source, stream, end.position + visit, step.length_bytes, stands);
+      source->bundle_bytes = step.length_bytes * static_cast<std::size_t>(stream.bundle);
+      source->is_outside = source->is_outside && (flow.keep || !flow.targets.empty());
     }
     ++source;
   }
@@ -58,7 +64,7 @@ void set_length(const InstalledPlan& plan, const Flow& flow, int visit, LinearSt
     const Stream& stream = plan.out[end.stream].stream;
     const std::size_t bundle_bytes = step.length_bytes * static_cast<std::size_t>(stream.bundle);
     target->stores = target->ring.stores(bundle_bytes);
-    target->payload = first_payload(target->ring, stream, end.position + visit, step.length_bytes);
+    set_payload(*target, stream, end.position + visit, step.length_bytes, stands);
     target->signalled_bytes = flow.sources.empty() ? 0 : bundle_bytes;
     step.may_stream = step.may_stream || (!target->ring.remote() && step.length_bytes >= StoreChoice::kBytesMin);
     ++target;

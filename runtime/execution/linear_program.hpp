@@ -18,9 +18,12 @@ namespace torii {
 struct LinearSource {
   bool own = false;                    ///< the rank's own operand; the rest is unused then
   bool releases = false;               ///< the slot is empty after this step
-  std::uint32_t position = 0;          ///< of this step's message, or of its bundle, in a segment
-  std::uint64_t messages = 1;          ///< per segment; bundles, where there are any
+  bool is_outside = false;             ///< the payload is in the sender's outbox
+  std::uint32_t position = 0;          ///< of this step's message, or of its bundle, in the call
+  std::uint64_t messages = 1;          ///< of the stream in the call; bundles, where there are any
   const std::byte* payload = nullptr;  ///< of the message in the first slot
+  std::size_t bundle_bytes = 0;        ///< of the whole bundle
+  std::size_t before_bytes = 0;        ///< of the bundle's messages before this one
   ReceiveRing ring;
 };
 
@@ -28,9 +31,11 @@ struct LinearSource {
 struct LinearTarget {
   bool signals = true;         ///< the slot is full after this step
   bool stores = true;          ///< false if an earlier stream of its group holds the payload
+  bool is_outside = false;     ///< the payload is in this rank's outbox
   std::uint32_t position = 0;  ///< as of a source
   std::uint64_t messages = 1;
   std::byte* payload = nullptr;     ///< of the message in the first slot
+  std::size_t before_bytes = 0;     ///< as of a source
   std::size_t signalled_bytes = 0;  ///< that the signal announces: the whole bundle; 0 without payload
   SendRing ring;
 };

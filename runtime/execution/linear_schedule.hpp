@@ -47,6 +47,10 @@ class LinearSchedule {
   bool has_run_all() const noexcept { return state_.next == state_.end; }
 
  private:
+  /// `kStands`: on standing rings.
+  template <bool kStands>
+  Progress advance_on(RunningCall& call) noexcept;
+
   [[no_unique_address]] Host host_;
   const LinearProgram* program_ = nullptr;  ///< nullptr: the call runs by another schedule
   LinearState state_;

@@ -69,8 +69,32 @@ inline void store(LinearState& at, const RunningCall& call, const LinearStep& st
   }
 }
 
+/// A call has one segment. `kStands`: the plan is on standing rings.
+template <bool kStands, class End>
+inline std::uint64_t number_of(const RunningCall& call, const End& end) noexcept {
+  if constexpr (kStands) return end.ring.first_standing() + end.position;
+  return call.segments_base * end.messages + end.position;
+}
+
+/// In a function of its own, like the stores below: short calls come to neither.
+[[gnu::noinline]] inline std::byte* outside_place(const RunningCall& call, const LinearTarget& target) noexcept {
+  return call.plan->rings->outbox_memory() +
+         target.ring.payload_offset(call.on_rings.payload_slots, number_of<true>(call, target)) + target.before_bytes;
+}
+
+template <bool kStands>
+[[gnu::noinline]] void store_timed(LinearState& at, const RunningCall& call, const LinearStep& step,
+                                   std::uint32_t count) noexcept {
+  const std::size_t bytes = step.length_bytes * (count - (step.keep ? 1 : 0));
+  const bool is_first_touch = std::ranges::any_of(step.targets, [&](const LinearTarget& target) {
+    return call.touches_first(target.ring, number_of<kStands>(call, target));
+  });
+  store_and_time(call.plan->stores[step.flow]->slots.of(bytes), bytes, is_first_touch, call.transport.counters(),
+                 [&](bool non_temporal) { store(at, call, step, count, non_temporal); });
+}
+
+template <bool kStands>
 inline void move(LinearState& at, const RunningCall& call, const LinearStep& step) noexcept {
-  const std::uint64_t base = call.segments_base;
   const auto own = reinterpret_cast<const void*>(call.buffers.input + step.offset_bytes);
   for (std::size_t i = 0; i < step.sources.size(); ++i) {
     if (step.sources[i].own) at.sources[i] = own;
@@ -79,22 +103,22 @@ inline void move(LinearState& at, const RunningCall& call, const LinearStep& ste
   if (step.keep) at.targets[count++] = reinterpret_cast<void*>(call.buffers.result + step.offset_bytes);
   for (const LinearTarget& target : step.targets) {
     if (!target.stores) continue;
-    at.targets[count++] = target.payload + target.ring.offset(call.slots, base * target.messages + target.position);
+    if (kStands && target.is_outside) {
+      at.targets[count++] = outside_place(call, target);
+    } else {
+      at.targets[count++] = target.payload + target.ring.offset(call.slots, number_of<kStands>(call, target));
+    }
   }
   if (count == 0) return;
-  if (!step.may_stream) {
+  if (step.may_stream) [[unlikely]] {
+    store_timed<kStands>(at, call, step, count);
+  } else {
     store(at, call, step, count, false);
-    return;
   }
-  const std::size_t bytes = step.length_bytes * (count - (step.keep ? 1 : 0));
-  const bool is_first_touch = std::ranges::any_of(step.targets, [&](const LinearTarget& target) {
-    return base * target.messages + target.position < call.slots.count;
-  });
-  store_and_time(call.plan->stores[step.flow]->slots.of(bytes), bytes, is_first_touch, call.transport.counters(),
-                 [&](bool non_temporal) { store(at, call, step, count, non_temporal); });
 }
 
 /// The next step of the list.
+template <bool kStands>
 class LinearOperation {
  public:
   LinearOperation(LinearState& at, RunningCall& call, const LinearStep& step) : at_(at), call_(call), step_(step) {}
@@ -106,31 +130,51 @@ class LinearOperation {
 
   bool has_arrived(const LinearSource& source, std::size_t number) const noexcept {
     if (source.own) return true;
-    const std::uint64_t message = number_of(source);
+    const std::uint64_t message = linear::number_of<kStands>(call_, source);
     const std::size_t offset = source.ring.offset(call_.slots, message);
     if (!source.ring.arrived_at(offset, call_.signature, message)) return false;
+    if (kStands && source.is_outside) return finds_outside(source, offset, number);
     at_.sources[number] = source.payload + offset;
     return true;
   }
   bool is_free(const LinearTarget& target) const noexcept {
-    return target.ring.may_fill(call_, call_.slots, number_of(target));
+    const std::uint64_t message = linear::number_of<kStands>(call_, target);
+    if constexpr (kStands) return target.ring.has_entry(call_, message);
+    return target.ring.may_fill(call_, call_.slots, message);
   }
   bool move() const noexcept {
-    if (step_.length_bytes != 0 && !step_.sources.empty()) linear::move(at_, call_, step_);
+    if (step_.length_bytes != 0 && !step_.sources.empty()) linear::move<kStands>(at_, call_, step_);
     return true;
   }
   void skip() const noexcept {}
   void signal(const LinearTarget& target) const noexcept {
-    if (target.signals) target.ring.signal(call_, call_.signature, number_of(target), target.signalled_bytes);
+    if (!target.signals) return;
+    const std::uint64_t message = linear::number_of<kStands>(call_, target);
+    if constexpr (kStands) {
+      target.ring.signal_entry(call_, call_.signature, message, target.signalled_bytes);
+    } else {
+      target.ring.signal(call_, call_.signature, message, target.signalled_bytes);
+    }
   }
   void release(const LinearSource& source) const noexcept {
-    if (source.releases) source.ring.release(call_, number_of(source));
+    if (!source.releases) return;
+    const std::uint64_t message = linear::number_of<kStands>(call_, source);
+    if constexpr (kStands) {
+      source.ring.take(call_, message);
+    } else {
+      source.ring.release(call_, message);
+    }
   }
 
  private:
-  template <class End>
-  std::uint64_t number_of(const End& end) const noexcept {
-    return call_.segments_base * end.messages + end.position;
+  bool finds_outside(const LinearSource& source, std::size_t offset, std::size_t number) const noexcept {
+    const std::uint64_t at = source.ring.foreseen_offset(offset, source.bundle_bytes);
+    const ReceiveEnd& end = source.ring.end();
+    if (source.bundle_bytes > end.arena_bytes || at > end.arena_bytes - source.bundle_bytes) [[unlikely]] {
+      return call_.accepts(source.ring.peer(), at, source.bundle_bytes);
+    }
+    at_.sources[number] = end.sender_arena + at + source.before_bytes;
+    return true;
   }
 
   LinearState& at_;
@@ -142,9 +186,15 @@ class LinearOperation {
 
 template <class Host>
 Progress LinearSchedule<Host>::advance(RunningCall& call) noexcept {
+  return call.plan->rings == nullptr ? advance_on<false>(call) : advance_on<true>(call);
+}
+
+template <class Host>
+template <bool kStands>
+[[gnu::always_inline]] inline Progress LinearSchedule<Host>::advance_on(RunningCall& call) noexcept {
   const LinearStep* const begun = state_.next;
   for (; state_.next != state_.end; ++state_.next) {
-    if (!try_run(host_, linear::LinearOperation(state_, call, *state_.next))) {
+    if (!try_run(host_, linear::LinearOperation<kStands>(state_, call, *state_.next))) {
       return state_.next == begun ? Progress::idle : Progress::moved;
     }
     if (call.status != Status::ok) return Progress::idle;

@@ -139,9 +139,9 @@ bool PairwiseSchedule<Host>::match(const ExchangePeer& peer, Turn& turn) noexcep
   const std::size_t own_send = !peer.sends ? 0 : block_to(peer.rank).bytes;
   const std::size_t own_take = !peer.takes ? 0 : block_from(peer.rank).bytes;
   const bool reads = offer.reach == kInArena;
-  if (reads && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(offer.input), own_take)) return false;
+  if (reads && !call_.accepts(peer.context_rank, static_cast<std::uint64_t>(offer.input), own_take)) return false;
   const bool stores = offer.result_in_place != 0;
-  if (stores && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(offer.result), own_send)) return false;
+  if (stores && !call_.accepts(peer.context_rank, static_cast<std::uint64_t>(offer.result), own_send)) return false;
   const auto base = reinterpret_cast<std::uintptr_t>(call_.transport.mapped(peer.context_rank, 0));
   const PairwiseExchange& exchange = call_.plan->plan.exchange;
   if (turn.out_way == Way::unknown) turn.out_way = way_of(exchange, reach_of_input(), offer.result_in_place != 0);

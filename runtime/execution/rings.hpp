@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two ends of a stream. Only this code knows slots and cells, payloads in the signal's line, credits and their
-// groups, and the lines and credits of later slots. How rings send is in sending.hpp.
+// groups, and the lines and credits of later slots. How rings send is in sending.hpp. A stream has slots and credits of
+// its own, or it uses a standing ring of its channel (runtime/rings): then slots are the ring's entries, a count takes
+// the place of credits, and payloads that are longer than a line are in the sender's outbox.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "runtime/fabric/words.hpp"
 #include "runtime/plan/crediting.hpp"
+#include "runtime/rings/ring_ends.hpp"
 
 namespace torii {
 
@@ -20,6 +24,9 @@ struct SlotOrder {
   std::uint64_t count = 1;
   std::uint64_t mask = 0;  ///< count - 1 where that is a mask and not 0
 
+  SlotOrder() = default;
+  explicit SlotOrder(int slots) noexcept
+      : count(static_cast<std::uint64_t>(slots)), mask((count & (count - 1)) == 0 ? count - 1 : 0) {}
   std::uint64_t of(std::uint64_t message) const noexcept { return mask != 0 ? message & mask : message % count; }
 };
 
@@ -62,13 +69,23 @@ struct RingPlace {
 class Ring {
  public:
   Ring() = default;
-  explicit Ring(const RingPlace& place) noexcept : place_(place) {}
+  explicit Ring(const RingPlace& place, RingEnd* standing = nullptr) noexcept : place_(place), standing_(standing) {
+    if (stands()) use({}, kLineBytes);
+  }
 
   int peer() const noexcept { return place_.peer; }
   bool remote() const noexcept { return place_.remote; }
   const RingPlace& place() const noexcept { return place_; }
   /// For the installation of the plan.
   RingPlace& place() noexcept { return place_; }
+  /// Whether it is one of the channel's standing rings.
+  bool stands() const noexcept { return standing_ != nullptr; }
+  /// The number of the first message of the call; before it the plan's calls had `segments_base` segments.
+  std::uint64_t first(std::uint64_t segments_base) const noexcept {
+    return stands() ? standing_->first : segments_base * place_.messages;
+  }
+
+  std::uint64_t first_standing() const noexcept { return standing_->first; }
 
   /// The offset of the stream in the receiver's arena, for messages in cells and in slots.
   std::uint64_t stream_offset() const noexcept { return place_.slots_offset - cells_offset_; }
@@ -87,6 +104,14 @@ class Ring {
   static bool is_inline(std::size_t bytes) noexcept { return bytes <= kInlineBytes; }
   /// From now on messages are in those cells, or in slots of so many bytes. Cells are for peers of the own node.
   void use(const Cells& cells, std::size_t slot_bytes) noexcept {
+    if (stands()) {
+      const EntryKind kind = cells.bytes == 0            ? EntryKind::line
+                             : cells.bytes == kCellBytes ? EntryKind::cell
+                                                         : EntryKind::wide_cell;
+      place_.slots = standing_->entries[static_cast<std::size_t>(kind)];
+      place_.stride = entry_bytes(kind);
+      return;
+    }
     if (place_.remote) return;
     place_.slots += cells.offset - cells_offset_;
     place_.slots_offset += cells.offset - cells_offset_;
@@ -96,6 +121,7 @@ class Ring {
 
  protected:
   RingPlace place_;
+  RingEnd* standing_ = nullptr;  ///< of a standing ring
 
  private:
   std::size_t cells_offset_ = 0;
@@ -105,21 +131,32 @@ class Ring {
 class SendRing : public Ring {
  public:
   SendRing() = default;
-  explicit SendRing(const RingPlace& place) noexcept : Ring(place) {}
+  explicit SendRing(const RingPlace& place, SendEnd* standing = nullptr) noexcept : Ring(place, standing) {}
+
+  /// Of a standing ring.
+  SendEnd& end() const noexcept { return *static_cast<SendEnd*>(standing_); }
+  /// From the beginning of the outbox to the payload of a message that does not fit into its line.
+  std::size_t payload_offset(const SlotOrder& payload_slots, std::uint64_t message) const noexcept {
+    const SendEnd& ring = end();
+    return ring.part + payload_slots.of(message - ring.first) * ring.payload_bytes;
+  }
 
   /// `free_until` outlasts all rings of the stream.
   void keep_in(std::uint64_t& free_until, const SlotOrder& slots) noexcept {
+    if (stands()) return;
     free_until_ = &free_until;
     *free_until_ = place_.engines.balancer == nullptr ? free_below(0, slots.count) : 0;
     looks_further_ = place_.engines.balancer != nullptr;
   }
   /// For messages of one segment each call, in the order of their numbers: what is known of later slots is used.
   void look_ahead(bool in_cells) noexcept {
-    if (place_.sleeping == nullptr) return;
-    looks_ahead_ = looks_further_ = true;
+    if (place_.sleeping == nullptr && !stands()) return;
+    looks_ahead_ = looks_further_ = !stands();
     claims_ = !in_cells;
   }
 
+  /// Whether the entry of `message` on a standing ring is free, and its place in the outbox if it needs one.
+  bool has_entry(const RunningCall& call, std::uint64_t message) const noexcept;
   /// Whether the slot of `message` is free.
   bool may_fill(const RunningCall& call, const SlotOrder& slots, std::uint64_t message) const noexcept {
     if (!place_.credits || message < *free_until_) return true;
@@ -133,6 +170,7 @@ class SendRing : public Ring {
   }
   /// Whether the receiver has taken all messages up to this one, which has a credit of its own.
   bool is_taken(const SlotOrder& slots, std::uint64_t message) const noexcept {
+    if (stands()) return end().is_taken_below(message + 1);
     return load_word(place_.credit_words + slots.of(message) * sizeof(std::uint64_t)) == message + 1;
   }
   /// Whether this stream's slots are those where the payload is stored.
@@ -141,6 +179,9 @@ class SendRing : public Ring {
   /// from `from`. The status is bad if that failed.
   void signal(RunningCall& call, std::uint32_t signature, std::uint64_t message, std::size_t bytes,
               const std::byte* from = nullptr) const noexcept;
+  /// The same on a standing ring.
+  void signal_entry(RunningCall& call, std::uint32_t signature, std::uint64_t message,
+                    std::size_t bytes) const noexcept;
   /// Within a rank: both ends are its own.
   void hand_over(const SlotOrder& slots, std::uint32_t signature, std::uint64_t message) const noexcept {
     store_word(place_.slots + offset(slots, message), signal_word(signature, message));
@@ -158,6 +199,7 @@ class SendRing : public Ring {
   bool has_room(const RunningCall& call) const noexcept;
   void put(RunningCall& call, std::uint64_t word, std::uint64_t message, std::size_t bytes,
            const std::byte* from) const noexcept;
+  void claim_ahead(const RunningCall& call, std::uint64_t message, std::size_t bytes) const noexcept;
   void claim(const SlotOrder& slots, std::uint64_t message, std::size_t bytes) const noexcept;
 
   std::uint64_t* free_until_ = nullptr;  ///< all messages below it may be sent, whatever the credits say
@@ -170,8 +212,10 @@ class SendRing : public Ring {
 class ReceiveRing : public Ring {
  public:
   ReceiveRing() = default;
-  explicit ReceiveRing(const RingPlace& place) noexcept : Ring(place) {}
+  explicit ReceiveRing(const RingPlace& place, ReceiveEnd* standing = nullptr) noexcept : Ring(place, standing) {}
 
+  /// Of a standing ring.
+  ReceiveEnd& end() const noexcept { return *static_cast<ReceiveEnd*>(standing_); }
   /// `taken` has a count for each group of slots and outlasts all rings of the stream.
   void keep_in(std::uint8_t* taken) noexcept { taken_ = taken; }
 
@@ -182,9 +226,33 @@ class ReceiveRing : public Ring {
   bool arrived_at(std::size_t offset, std::uint32_t signature, std::uint64_t message) const noexcept {
     return load_word(place_.slots + offset) == signal_word(signature, message);
   }
+  /// On a standing ring: where the sender says that the payload of an arrived message is, as an offset into its arena.
+  /// `offset` is that of the message's entry.
+  std::uint64_t outside_offset(std::size_t offset) const noexcept {
+    std::uint64_t at = 0;
+    std::memcpy(&at, place_.slots + offset + sizeof(std::uint64_t), sizeof(at));
+    return at;
+  }
+  /// The same, once for each message. The payload is mostly behind the last one. A processor that foresees this branch
+  /// asks for the payload while the entry itself is still on its way; the value alone would make it wait.
+  std::uint64_t foreseen_offset(std::size_t offset, std::size_t bytes) const noexcept {
+    std::uint64_t at = outside_offset(offset);
+    std::uint64_t guess = end().payload_guess;
+    if (at == guess) {
+      asm volatile("" : "+r"(guess));  // a value of its own, and no conditional move
+      at = guess;
+    }
+    end().payload_guess = at + round_up(bytes, kLineBytes);
+    return at;
+  }
+  const std::byte* outside_payload(std::size_t offset) const noexcept {
+    return end().sender_arena + outside_offset(offset);
+  }
   /// Gives back the slot of a message that has been taken, by a credit of its own, or with the last one of its group to
   /// be taken. For streams with credits.
   void release(RunningCall& call, std::uint64_t message) const noexcept;
+  /// The same on a standing ring, whether or not the stream has credits.
+  void take(RunningCall& call, std::uint64_t message) const noexcept;
 
  private:
   void put_credit(RunningCall& call, std::uint64_t message) const noexcept;

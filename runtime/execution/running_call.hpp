@@ -54,6 +54,21 @@ struct Step {
   int block;
 };
 
+/// A call on standing rings.
+struct CallOnRings {
+  bool is_long = false;               ///< messages may be too long for their lines; equal on all ranks
+  bool lacks_room = false;            ///< it has not claimed its extent yet
+  bool touches_outbox_first = false;  ///< a part of the extent has never been used
+  SlotOrder payload_slots;            ///< of each ring in the outbox
+  std::uint64_t publish_every = 1;    ///< so many messages of a ring are taken before its sender is told
+};
+
+/// An offset that a peer has told, and that is outside its arena.
+struct RefusedOffset {
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;  ///< 0: nothing was refused; a team ends with the first refusal
+};
+
 struct RunningCall {
   explicit RunningCall(Transport& transport_used)
       : transport(transport_used), engines(transport_used.capabilities().engines) {}
@@ -66,7 +81,8 @@ struct RunningCall {
   Status status = Status::ok;
   int failed_peer = -1;
   std::uint64_t segments_base = 0;
-  SlotOrder slots;
+  SlotOrder slots;  ///< of a plan on standing rings: the entries of a ring
+  CallOnRings on_rings;
   // The vectors in the own arena from which engines may send without a copy in this call.
   bool input_sendable = false;
   bool result_sendable = false;
@@ -82,10 +98,23 @@ struct RunningCall {
     status = Status::ok;
     failed_peer = -1;
     private_read.forget();
-    segments_base = installed.segments_done;
-    slots = installed.slot_order();
+    if (installed.rings != nullptr) {
+      slots = installed.uses.entries;
+      on_rings.is_long = call_shape.layout.longest_bytes() > installed.uses.short_most;
+      on_rings.publish_every = installed.uses.every_entry;
+      if (on_rings.is_long) {
+        on_rings.publish_every = installed.uses.every_payload;
+        on_rings.payload_slots = installed.uses.payload_slots;
+        on_rings.lacks_room = !installed.uses.payloads.empty() && !claim_extent();
+      }
+    } else {
+      segments_base = installed.done.segments;
+      slots = installed.slot_order();
+    }
     for (EngineBalancer& balancer : installed.balancers) balancer.resume();
   }
+  /// Takes what a call on standing rings needs of the outbox. False while messages of earlier calls leave no room.
+  bool claim_extent() noexcept;
   /// For a call of flows. Every member does so in the same calls.
   void count_turn() noexcept {
     const std::size_t bytes = shape->layout.total_bytes();
@@ -109,15 +138,22 @@ struct RunningCall {
   bool finish() noexcept {
     if (plan->remote && !puts.drained()) return false;
     private_read.end(plan->private_reads.choice);
-    if (const auto segments = static_cast<std::uint64_t>(shape->layout.segments()); segments != 0) {
-      plan->last_begun = segments_base;
-      plan->segments_done += segments;
+    const auto segments = static_cast<std::uint64_t>(shape->layout.segments());
+    if (plan->rings != nullptr) {
+      end_on_rings(segments);
+    } else {
+      plan->done.last_begun = segments_base;
+      plan->done.segments += segments;
+      ++plan->done.calls;
     }
-    ++plan->calls;
     plan = nullptr;
     return true;
   }
 
+  /// The number of this call's buffer offers.
+  std::uint64_t offer_number() const noexcept {
+    return plan->rings != nullptr ? plan->rings->calls() : plan->done.calls;
+  }
   /// Peers of the own node read the operand where it is; nothing is sent to them.
   bool is_read_in_place(const InstalledOut& out) const noexcept {
     return out.stream.delivery == Delivery::read_in_place && (buffers.input_reachable || private_read.readable) &&
@@ -132,12 +168,23 @@ struct RunningCall {
   std::size_t operand_distance(int operand) const noexcept {
     return static_cast<std::size_t>(operand) * shape->operand_stride_bytes;
   }
-  std::uint64_t number(const Stream& stream, const StreamEnd& end, const Step& step) const noexcept {
-    const std::uint64_t segment = segments_base + static_cast<std::uint64_t>(step.segment);
+  /// The number of a step's message, or of its bundle, on an InstalledIn or InstalledOut.
+  template <class End>
+  std::uint64_t number(const End& of, const StreamEnd& end, const Step& step) const noexcept {
+    const auto segment = static_cast<std::uint64_t>(step.segment);
     const std::uint64_t position = end.position + static_cast<std::uint64_t>(step.visit);
-    if (stream.bundle == 1) return segment * static_cast<std::uint64_t>(stream.messages_per_segment) + position;
-    return segment * static_cast<std::uint64_t>(stream.bundles_per_segment()) +
-           position / static_cast<std::uint64_t>(stream.bundle);
+    const std::uint64_t first = of.ring.first(segments_base);
+    if (of.stream.bundle == 1) {
+      return first + segment * static_cast<std::uint64_t>(of.stream.messages_per_segment) + position;
+    }
+    return first + segment * static_cast<std::uint64_t>(of.stream.bundles_per_segment()) +
+           position / static_cast<std::uint64_t>(of.stream.bundle);
+  }
+  /// The number of the first message after those of the call.
+  template <class End>
+  std::uint64_t end_number(const End& of) const noexcept {
+    return of.ring.first(segments_base) + static_cast<std::uint64_t>(shape->layout.segments()) *
+                                              static_cast<std::uint64_t>(of.stream.bundles_per_segment());
   }
   /// Bytes that `layout_bytes` of the layout take in memory.
   std::size_t memory_bytes(std::size_t layout_bytes) const noexcept {
@@ -154,13 +201,62 @@ struct RunningCall {
     return message_bytes(stream, step) * static_cast<std::size_t>(stream.bundle);
   }
   /// Where this step's message is: behind those before it in its bundle.
-  std::byte* message_payload(const Stream& stream, const Ring& ring, const StreamEnd& end,
-                             const Step& step) const noexcept {
-    const std::size_t bytes = message_bytes(stream, step);
-    const auto bundle = static_cast<std::size_t>(stream.bundle);
+  template <class End>
+  const std::byte* message_payload(const End& of, const StreamEnd& end, const Step& step) const noexcept {
+    const std::size_t bytes = message_bytes(of.stream, step);
+    const auto bundle = static_cast<std::size_t>(of.stream.bundle);
     const std::size_t before = bundle == 1 ? 0 : static_cast<std::size_t>(end.position + step.visit) % bundle;
-    return ring.payload(slots, number(stream, end, step), bytes * bundle) + before * bytes;
+    return payload(of.ring, number(of, end, step), bytes * bundle) + before * bytes;
+  }
+  const std::byte* payload(const SendRing& ring, std::uint64_t message, std::size_t bytes) const noexcept {
+    if (plan->rings == nullptr || Ring::is_inline(bytes)) return ring.payload(slots, message, bytes);
+    return plan->rings->outbox_memory() + ring.payload_offset(on_rings.payload_slots, message);
+  }
+  const std::byte* payload(const ReceiveRing& ring, std::uint64_t message, std::size_t bytes) const noexcept {
+    if (plan->rings == nullptr || Ring::is_inline(bytes)) return ring.payload(slots, message, bytes);
+    return ring.outside_payload(ring.offset(slots, message));
+  }
+  /// Whether no message has been at the place of this one before.
+  bool touches_first(const SendRing& ring, std::uint64_t message) const noexcept {
+    return plan->rings == nullptr
+               ? message < slots.count
+               : on_rings.touches_outbox_first && message - ring.end().first < on_rings.payload_slots.count;
+  }
+  /// A peer's memory is accessed at its arena's address plus an offset that the peer tells, so offsets outside the
+  /// arena are refused: the call fails. Buffer offers are checked once per call and peer, not per step.
+  bool accepts(int peer, std::uint64_t offset, std::size_t bytes) noexcept {
+    const std::uint64_t arena_bytes = transport.arena_bytes();
+    if (bytes == 0 || arena_bytes == UINT64_MAX) return true;
+    if (bytes <= arena_bytes && offset <= arena_bytes - bytes) return true;
+    note(Status::transport, peer);
+    refused = {offset, bytes};
+    return false;
+  }
+  RefusedOffset refused;  ///< by accepts(), of failed_peer
+
+ private:
+  /// The numbers of the next call's messages follow. Whoever has payloads in an outbox is told that they are read.
+  void end_on_rings(std::uint64_t segments) noexcept {
+    for (const RingUses::Numbering& one : plan->uses.numbering) one.ring->first += one.messages * segments;
+    if (on_rings.is_long) {
+      for (ReceiveEnd* const ring : plan->uses.incoming) ring->publish(1, transport);
+    }
+    plan->rings->count_call();
   }
 };
+
+/// An entry of a standing ring whose last message has been taken. In the outbox a call's message also has to wait for
+/// the one that was `payload_slots` messages before it in this call.
+inline bool SendRing::has_entry(const RunningCall& call, std::uint64_t message) const noexcept {
+  SendEnd& ring = end();
+  const auto is_free = [&](std::uint64_t places) {
+    return message < places || ring.is_taken_below(message - places + 1);
+  };
+  if (call.on_rings.is_long && message - ring.first >= call.on_rings.payload_slots.count &&
+      !is_free(call.on_rings.payload_slots.count)) {
+    return false;
+  }
+  return is_free(call.slots.count);
+}
 
 }  // namespace torii

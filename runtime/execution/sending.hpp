@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "runtime/base/tuned_constants.hpp"
 #include "runtime/execution/running_call.hpp"
@@ -12,6 +13,8 @@ namespace torii {
 
 /// Slots from the one that is being filled to the one whose lines are claimed.
 inline constexpr auto kClaimedAhead = tuned<std::uint64_t>("stores.claimed_ahead");
+/// Longer payloads are left to the processor, which sees where their stores lead.
+inline constexpr auto kClaimedBytesMax = tuned<std::size_t>("stores.claimed_bytes_max");
 
 inline void SendRing::signal(RunningCall& call, std::uint32_t signature, std::uint64_t message, std::size_t bytes,
                              const std::byte* from) const noexcept {
@@ -24,6 +27,25 @@ inline void SendRing::signal(RunningCall& call, std::uint32_t signature, std::ui
   if (place_.sleeping->load(std::memory_order_relaxed) != 0) call.transport.ring(place_.peer);
   if (claims_) claim(call.slots, message + kClaimedAhead, bytes);
   call.engines.rotate(bytes);
+}
+
+inline void SendRing::signal_entry(RunningCall& call, std::uint32_t signature, std::uint64_t message,
+                                   std::size_t bytes) const noexcept {
+  const std::uint64_t word = signal_word(signature, message);
+  std::byte* const entry = place_.slots + offset(call.slots, message);
+  if (!is_inline(bytes)) {
+    const std::uint64_t at = call.plan->rings->outbox_offset() + payload_offset(call.on_rings.payload_slots, message);
+    std::memcpy(entry + sizeof(word), &at, sizeof(at));
+  }
+  store_word(entry, word);
+  if (standing_->is_asleep()) call.transport.ring(place_.peer);
+  if (claims_ && bytes <= kClaimedBytesMax) claim_ahead(call, message, bytes);
+  call.engines.rotate(bytes);
+}
+
+inline void ReceiveRing::take(RunningCall& call, std::uint64_t message) const noexcept {
+  end().take(message);
+  end().publish(call.on_rings.publish_every, call.transport);
 }
 
 inline void ReceiveRing::release(RunningCall& call, std::uint64_t message) const noexcept {

@@ -30,6 +30,10 @@ std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes) {
   return leaders;
 }
 
+bool has_cells(const Plan& plan, Widening widening) noexcept {
+  return !plan.exchange.exists() && plan.bundle_max == 1 && widening == Widening::none;
+}
+
 StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, Widening widening, bool several_nodes) {
   StagingShape shape;
   const std::size_t bundle_bytes = segment_bytes * static_cast<std::size_t>(plan.bundle_max);
@@ -37,7 +41,8 @@ StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, Widening
   const auto slots = static_cast<std::size_t>(plan.slots);
   shape.slot_bytes = kLineBytes + payload_bytes;
   shape.stream_bytes = slots * shape.slot_bytes;
-  if (!plan.exchange.exists() && plan.bundle_max == 1 && widening == Widening::none) {
+  shape.has_cells = has_cells(plan, widening);
+  if (shape.has_cells) {
     shape.cells_offset = shape.stream_bytes;
     shape.wide_cells_offset = shape.cells_offset + round_up(slots * kCellBytes, kLineBytes);
     shape.stream_bytes = shape.wide_cells_offset + round_up(slots * kWideCellBytes, kLineBytes);

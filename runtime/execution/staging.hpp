@@ -19,7 +19,8 @@ namespace torii {
 /// out-streams follows. A pairwise exchange has two lines of buffer offers for each rank of the team.
 struct StagingShape {
   std::size_t slot_bytes = 0;         ///< header line and payload
-  std::size_t cells_offset = 0;       ///< of a stream's cells, one for each slot, from its first slot; 0: it has none
+  bool has_cells = false;             ///< short messages are in cells
+  std::size_t cells_offset = 0;       ///< of a stream's cells, one for each slot, from its first slot
   std::size_t wide_cells_offset = 0;  ///< likewise
   std::size_t stream_bytes = 0;       ///< all slots and cells of one stream
   std::size_t offers_offset = 0;      ///< the lines of buffer offers
@@ -33,6 +34,9 @@ StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, Widening
 /// but signals and credits. Payloads have addresses, but nobody may access them.
 StagingShape signals_shape(const Plan& plan) noexcept;
 
+/// Whether messages of the plan may be in cells.
+bool has_cells(const Plan& plan, Widening widening) noexcept;
+
 /// The node of each rank of a team, by team rank.
 using Nodes = std::vector<int>;
 
@@ -45,7 +49,7 @@ std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes);
 
 /// The cells of a call on streams between ranks of one node. Equal on all ranks.
 inline Cells cells_of(const StagingShape& shape, const Layout& layout) noexcept {
-  if (shape.cells_offset == 0) return {};
+  if (!shape.has_cells) return {};
   if (layout.longest_bytes() <= cell_payload_bytes(kCellBytes)) return {kCellBytes, shape.cells_offset};
   if (layout.longest_bytes() <= cell_payload_bytes(kWideCellBytes)) return {kWideCellBytes, shape.wide_cells_offset};
   return {};

@@ -40,7 +40,7 @@ StepPlaces::Place StepPlaces::source_place(const StreamEnd& end, const Step& ste
     case Delivery::through_slots:
       break;
   }
-  const std::byte* at = call_.message_payload(in.stream, in.ring, end, step);
+  const std::byte* at = call_.message_payload(in, end, step);
   return {
       .base = reinterpret_cast<std::uintptr_t>(at), .packed = true, .wide = in.stream.wide && call_.plan->is_wide()};
 }
@@ -58,7 +58,7 @@ StepPlaces::Place StepPlaces::target_place(const StreamEnd& end, const Step& ste
   }
   if (leaves_from_vector(out)) return {};
   if (is_stored_already(out, call_.message_bytes(out.stream, step))) return {};
-  const std::byte* at = call_.message_payload(out.stream, out.ring, end, step);
+  const std::byte* at = call_.message_payload(out, end, step);
   return {.base = reinterpret_cast<std::uintptr_t>(at),
           .packed = true,
           .wide = out.stream.wide && call_.plan->is_wide(),
@@ -125,8 +125,8 @@ StoreChoice& StepPlaces::stores_of(const Step& step) const noexcept {
 
 bool StepPlaces::touches_slots_first(const Step& step) const noexcept {
   return std::ranges::any_of(step.flow->targets, [&](const StreamEnd& end) {
-    const Stream& stream = call_.plan->out[end.stream].stream;
-    return call_.number(stream, end, step) < call_.slots.count;
+    const InstalledOut& out = call_.plan->out[end.stream];
+    return call_.touches_first(out.ring, call_.number(out, end, step));
   });
 }
 

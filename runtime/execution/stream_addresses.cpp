@@ -24,6 +24,15 @@ OfferLine StreamAddresses::offer_line(int peer, int reader, int line) const {
   return result;
 }
 
+OfferLine StreamAddresses::standing_offer_line(int peer, int reader) const {
+  OfferLine result;
+  result.peer = context_rank(peer);
+  result.line_offset = reader == installed_.plan.rank ? placement_.rings->offer_offset_from(peer)
+                                                      : placement_.rings->offer_offset_at(peer);
+  result.line = placement_.transport->mapped(context_rank(reader), result.line_offset);
+  return result;
+}
+
 RingPlace StreamAddresses::ring_place(const Stream& stream, int receiver, int in_index, int sender,
                                       int out_index) const {
   RingPlace place;

@@ -25,6 +25,8 @@ class StreamAddresses {
   std::byte* slots(int receiver, int in_index) const;
   /// One of the lines for buffer offers in the arena of `reader`, between the plan's rank and `peer`.
   OfferLine offer_line(int peer, int reader, int line) const;
+  /// The line of the channel's standing rings, likewise.
+  OfferLine standing_offer_line(int peer, int reader) const;
   /// One end of a stream; the plan's rank is the sender or the receiver.
   RingPlace ring_place(const Stream& stream, int receiver, int in_index, int sender, int out_index) const;
 

@@ -97,7 +97,21 @@ bool WindowSchedule<Host>::arrived(const StreamEnd& end, const Step& step) noexc
     }
     // A sender by value makes no buffer offer: its message in the slot says that it is one.
   }
-  return in.ring.arrived(call_.slots, call_.signature, call_.number(in.stream, end, step));
+  const std::uint64_t message = call_.number(in, end, step);
+  if (!in.ring.arrived(call_.slots, call_.signature, message)) return false;
+  return call_.plan->rings == nullptr || finds_payload(in, message, step);
+}
+
+/// Whether the payload of a message that has arrived is inside its sender's arena, if it did not fit into its line. A
+/// token has none: its step neither keeps nor sends anything on.
+template <class Host>
+bool WindowSchedule<Host>::finds_payload(const InstalledIn& in, std::uint64_t message, const Step& step) noexcept {
+  if (!call_.on_rings.is_long || (!step.flow->keep && step.flow->targets.empty())) return true;
+  if (in.stream.delivery == Delivery::local) return true;
+  if (in.stream.delivery == Delivery::write_in_place && call_.buffers.result_reachable) return true;
+  const std::size_t bytes = call_.bundle_bytes(in.stream, step);
+  if (Ring::is_inline(bytes)) return true;
+  return call_.accepts(in.ring.peer(), in.ring.outside_offset(in.ring.offset(call_.slots, message)), bytes);
 }
 
 template <class Host>
@@ -108,8 +122,10 @@ bool WindowSchedule<Host>::may_send(const StreamEnd& end, const Step& step) noex
     if (!offers_.has_come(static_cast<std::size_t>(out.offer))) return false;
   }
   // A message that is made of others goes at once: its sender's credits may be what those others' senders wait for.
-  if (out.ring.may_fill(call_, call_.slots, call_.number(out.stream, end, step)) &&
-      (out.ring.finds_engine(call_) || takes_from_peers(step))) {
+  const std::uint64_t message = call_.number(out, end, step);
+  if (out.ring.stands() ? out.ring.has_entry(call_, message)
+                        : out.ring.may_fill(call_, call_.slots, message) &&
+                              (out.ring.finds_engine(call_) || takes_from_peers(step))) {
     return true;
   }
   watch_.lacks_credit();
@@ -196,7 +212,7 @@ template <class Host>
 void WindowSchedule<Host>::send(const StreamEnd& end, const Step& step) noexcept {
   const InstalledOut& out = call_.plan->out[end.stream];
   if (call_.is_read_in_place(out) || !ends_bundle(out.stream, end, step)) return;
-  const std::uint64_t message = call_.number(out.stream, end, step);
+  const std::uint64_t message = call_.number(out, end, step);
   if (out.stream.delivery == Delivery::local) {
     out.ring.hand_over(call_.slots, call_.signature, message);
     watch_.changed(out.ring.stream_offset());
@@ -204,22 +220,36 @@ void WindowSchedule<Host>::send(const StreamEnd& end, const Step& step) noexcept
   }
   // A flow without sources sends messages without payload.
   const std::size_t bytes = step.flow->sources.empty() ? 0 : call_.bundle_bytes(out.stream, step);
-  out.ring.signal(call_, call_.signature, message, bytes, mover_.leaves_from(out));
+  if (out.ring.stands()) {
+    out.ring.signal_entry(call_, call_.signature, message, bytes);
+  } else {
+    out.ring.signal(call_, call_.signature, message, bytes, mover_.leaves_from(out));
+  }
 }
 
 template <class Host>
 void WindowSchedule<Host>::release(const StreamEnd& end, const Step& step) noexcept {
   const InstalledIn& in = call_.plan->in[end.stream];
-  if (!in.stream.credits || !ends_bundle(in.stream, end, step)) return;
+  const bool stands = call_.plan->rings != nullptr;
+  if (!(in.stream.credits || stands) || !ends_bundle(in.stream, end, step)) return;
   if (in.stream.delivery != Delivery::read_in_place || in.ring.remote() || !offers_.of(in.offer).input_in_place) {
-    in.ring.release(call_, call_.number(in.stream, end, step));
+    const std::uint64_t message = call_.number(in, end, step);
+    if (stands) {
+      in.ring.take(call_, message);
+    } else {
+      in.ring.release(call_, message);
+    }
     return;
   }
   // An operand that is read in place is released once, after its last segment, with the credits of every slot.
   if (!offers_.is_last_read(end.stream)) return;
-  const auto messages = static_cast<std::uint64_t>(in.stream.messages_per_segment);
-  const std::uint64_t begun = call_.segments_base * messages;
-  const std::uint64_t next = begun + static_cast<std::uint64_t>(call_.shape->layout.segments()) * messages;
+  const std::uint64_t begun = in.ring.first(call_.segments_base);
+  const std::uint64_t next = call_.end_number(in);
+  if (stands) {
+    in.ring.end().take_below(next);
+    in.ring.end().publish(1, call_.transport);
+    return;
+  }
   for (std::uint64_t n = first_released(begun, next, call_.slots.count); n < next; ++n) in.ring.release(call_, n);
 }
 
@@ -235,8 +265,7 @@ bool WindowSchedule<Host>::operands_are_free() const noexcept {
 template <class Host>
 bool WindowSchedule<Host>::is_read(const InstalledOut& out) const noexcept {
   if (!awaits_reader(out.stream) || out.ring.remote()) return true;
-  const std::uint64_t next = (call_.segments_base + static_cast<std::uint64_t>(call_.shape->layout.segments())) *
-                             static_cast<std::uint64_t>(out.stream.messages_per_segment);
+  const std::uint64_t next = call_.end_number(out);
   return next == 0 || out.ring.is_taken(call_.slots, next - 1);
 }
 

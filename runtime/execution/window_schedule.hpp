@@ -49,6 +49,7 @@ class WindowSchedule {
 
   void place_rings() noexcept;
   bool arrived(const StreamEnd& end, const Step& step) noexcept;
+  bool finds_payload(const InstalledIn& in, std::uint64_t message, const Step& step) noexcept;
   bool may_send(const StreamEnd& end, const Step& step) noexcept;
   bool find_ready(LaneState& lane, std::int64_t below, Step& step, Instance*& instance) noexcept;
   void send(const StreamEnd& end, const Step& step) noexcept;

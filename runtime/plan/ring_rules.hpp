@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of rings that outlive plans: which ring a stream uses, and when its receiver publishes how many messages it has
-// taken. The verifier proves plans with them (ExecutorRules); the executor still follows crediting.hpp.
+// taken. The verifier proves plans with them (ExecutorRules). Plans that do not use them follow crediting.hpp.
 #pragma once
 
 #include <algorithm>
@@ -26,5 +26,9 @@ inline int ring_of(std::span<const Stream> streams, std::size_t stream) noexcept
 constexpr int published_every(int slots, int slots_least) noexcept {
   return std::max(1, std::min(slots / 4, slots - slots_least + 1));
 }
+
+/// The same for messages that fit into the ring's entries. It does not depend on the plan: what one call leaves
+/// unpublished must not stop the next one.
+constexpr int entry_published_every(int entries) noexcept { return std::max(1, entries / 4); }
 
 }  // namespace torii

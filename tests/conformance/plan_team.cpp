@@ -59,13 +59,22 @@ class PlanRank {
         faulty_(distant_, faults()),
         execution_(faulty_) {
     const auto rank = static_cast<std::size_t>(bootstrap.rank());
-    const StagingShape shape =
-        staging_shape(run.plans[rank], run.tuning.segment_bytes, widening_of_run(run), !run.nodes.empty());
+    if (run.arena_ends_at) distant_.end_arena_at(*run.arena_ends_at);
     Placement placement;
     placement.transport = &faulty_;
-    placement.staging_offsets = gather_values(bootstrap, arena_->allocate(shape.total_bytes));
     for (int peer = 0; peer < bootstrap.ranks(); ++peer) placement.context_ranks.push_back(peer);
     placement.plan_of = [&run](int peer) { return run.plans[static_cast<std::size_t>(peer)]; };
+    if (run.rings) {
+      const std::uint64_t own = arena_->allocate(RingArea(*run.rings).total_bytes());
+      rings_ = std::make_unique<TeamRings>(
+          faulty_, *run.rings, RingMembers{bootstrap.rank(), placement.context_ranks, gather_values(bootstrap, own)});
+      placement.rings = &rings_->on(0);
+      placement.slots_least = run.slots_least;
+    } else {
+      const StagingShape shape =
+          staging_shape(run.plans[rank], run.tuning.segment_bytes, widening_of_run(run), !run.nodes.empty());
+      placement.staging_offsets = gather_values(bootstrap, arena_->allocate(shape.total_bytes));
+    }
     plan_ = install(run.plans[rank], run.tuning.segment_bytes, widening_of_run(run), placement);
     shape_ = call_shape(run);
     if (run.program) program_ = compile_linear(plan_, shape_.layout, shape_.unit_bytes, shape_.element_bytes);
@@ -81,7 +90,7 @@ class PlanRank {
          gather_values(bootstrap, std::max(buffers_.input_offset, buffers_.result_offset))) {
       end = std::max(end, offset + static_cast<std::int64_t>(bytes_));
     }
-    if (run.allocated && !run.forged_offset) distant_.end_arena_at(static_cast<std::uint64_t>(end));
+    if (run.allocated && !run.forged_offset && !run.rings) distant_.end_arena_at(static_cast<std::uint64_t>(end));
   }
 
   Status run(const FillOperand& fill, std::vector<std::vector<std::byte>>& results) {
@@ -158,6 +167,7 @@ class PlanRank {
   Distant distant_;
   faulty::Faulty faulty_;
   Execution execution_;
+  std::unique_ptr<TeamRings> rings_;
   InstalledPlan plan_;
   CallShape shape_;
   CallBuffers buffers_;
@@ -238,6 +248,7 @@ PlanRun make_run(std::string_view algorithm, const PlanRequest& request, std::si
   run.collective = request.collective;
   run.tuning = request.tuning;
   run.wide = request.wide_wire;
+  run.slots_least = slots_least(row, request);
   run.count = count;
   return run;
 }

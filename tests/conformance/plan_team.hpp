@@ -14,6 +14,7 @@
 #include "reduce_kernels/types.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/store_choice.hpp"
+#include "runtime/rings/ring_area.hpp"
 #include "tests/support/faulty.hpp"
 
 namespace torii::tests {
@@ -31,8 +32,11 @@ struct PlanRun {
   bool allocated = false;  ///< buffers lie in the arena, where peers read and write them
   bool in_place = false;   ///< the input is the result's memory
   bool gathers = false;    ///< vectors in the arena go to other nodes from where they stand
-  std::optional<std::int64_t> forged_offset;  ///< rank 0 says that its vectors stand there in its arena
-  bool program = false;                       ///< as a linear program where the plan has that form
+  std::optional<std::int64_t> forged_offset;   ///< rank 0 says that its vectors stand there in its arena
+  std::optional<std::uint64_t> arena_ends_at;  ///< where peers say that an arena ends
+  bool program = false;                        ///< as a linear program where the plan has that form
+  int slots_least = 1;                         ///< with rings: the algorithm's declared least slots
+  std::optional<RingSizes> rings;          ///< standing rings that the plan uses; nothing: it has staging of its own
   std::optional<StoreChoice::Way> stores;  ///< the way of all stores into peers' memory; found by timing when not given
   std::vector<int> nodes;                  ///< of each rank; none: all stand on one
   bool cross_memory = false;               ///< operands are always read out of the lender's private memory

@@ -62,11 +62,12 @@ ExchangeBlocks blocks_of(const CallShape& shape, int ranks) {
 }  // namespace
 
 struct PlanWorld::Rank {
-  Rank(Transport& used, InstalledPlan&& installed) : transport(used), plan(std::move(installed)), execution(used) {}
+  explicit Rank(Transport& used) : transport(used), execution(used) {}
 
   int rank = 0;
   Transport& transport;
-  InstalledPlan plan;
+  std::unique_ptr<TeamRings> rings;
+  std::vector<std::unique_ptr<InstalledPlan>> plans;  ///< by Call::plan
   std::vector<std::unique_ptr<LinearProgram>> programs;
   Execution execution;
   CallBuffers buffers;
@@ -76,7 +77,7 @@ struct PlanWorld::Rank {
 };
 
 PlanWorld::PlanWorld(PlanCase what) : what_(std::move(what)) {
-  for (const Call& call : what_.calls) shapes_.push_back(shape_of(what_, call));
+  for (const Call& call : what_.calls) shapes_.push_back(shape_of(case_of(call), call));
 }
 
 PlanWorld::~PlanWorld() = default;
@@ -92,26 +93,39 @@ void PlanWorld::set_up(Explorer& explorer) {
 void PlanWorld::make(int rank) {
   const auto index = static_cast<std::size_t>(rank);
   Station& station = Station::instance();
+  made_[index] = new Rank(transport(rank));
+  Rank& made = *made_[index];
+  made.rank = rank;
   Placement placement;
   placement.transport = &transport(rank);
   for (int peer = 0; peer < ranks(); ++peer) placement.context_ranks.push_back(peer);
   placement.staging_offsets.assign(what_.plans.size(), station.ground_offset());
-  placement.plan_of = [this](int peer) { return what_.plans[static_cast<std::size_t>(peer)]; };
   placement.nodes = what_.nodes.empty() ? Nodes(what_.plans.size(), 0) : what_.nodes;
-  made_[index] =
-      new Rank(transport(rank), install(what_.plans[index], what_.tuning.segment_bytes, Widening::none, placement));
-  Rank& made = *made_[index];
-  made.rank = rank;
+  if (what_.rings) {
+    made.rings = std::make_unique<TeamRings>(transport(rank), *what_.rings,
+                                             RingMembers{rank, placement.context_ranks, placement.staging_offsets});
+    placement.rings = &made.rings->on(0);
+  }
+  const auto add = [&](const PlanCase& what) {
+    placement.plan_of = [&what](int peer) { return what.plans[static_cast<std::size_t>(peer)]; };
+    made.plans.push_back(std::make_unique<InstalledPlan>(
+        install(what.plans[index], what.tuning.segment_bytes, Widening::none, placement)));
+  };
+  add(what_);
+  for (const PlanCase& other : what_.others) add(other);
   for (std::size_t i = 0; i < what_.calls.size(); ++i) {
-    made.programs.push_back(what_.calls[i].program ? compile_linear(made.plan, shapes_[i].layout, sizeof(std::int64_t),
-                                                                    sizeof(std::int64_t))
-                                                   : nullptr);
+    const Call& call = what_.calls[i];
+    made.programs.push_back(call.program ? compile_linear(*made.plans[static_cast<std::size_t>(call.plan)],
+                                                          shapes_[i].layout, sizeof(std::int64_t), sizeof(std::int64_t))
+                                         : nullptr);
     made.blocks.push_back(blocks_of(shapes_[i], ranks()));
   }
   // Always one way: which is faster here depends on the explorer.
   const bool past_caches = std::ranges::any_of(what_.calls, &Call::past_caches);
-  for (StoreChoices* stores : made.plan.stores) {
-    stores->force(past_caches ? StoreChoice::Way::non_temporal : StoreChoice::Way::cached);
+  for (const auto& plan : made.plans) {
+    for (StoreChoices* stores : plan->stores) {
+      stores->force(past_caches ? StoreChoice::Way::non_temporal : StoreChoice::Way::cached);
+    }
   }
   std::byte* const ground = station.ground(rank);
   made.input = reinterpret_cast<std::int64_t*>(ground + kVectorsOffset);
@@ -125,22 +139,44 @@ void PlanWorld::make(int rank) {
 void PlanWorld::name_memory(const Rank& made, Memory& memory) const {
   const std::byte* const ground = Station::instance().ground(made.rank);
   const std::string own = "rank " + std::to_string(made.rank) + "'s ";
-  const StagingShape& shape = made.plan.shape;
   memory.name(made.input, kVectorBytes, own + "input");
   memory.name(made.result, kVectorBytes, own + "result");
+  if (made.rings != nullptr) return name_rings(made, memory);
+  const InstalledPlan& plan = *made.plans.front();
+  const StagingShape& shape = plan.shape;
   memory.name(ground + shape.offers_offset, shape.credits_offset - shape.offers_offset, own + "offer lines");
   memory.name(ground + shape.credits_offset, shape.send_offset - shape.credits_offset, own + "credits");
   const auto name_slots = [&](std::size_t stream, int peer) {
-    for (std::size_t slot = 0; slot < static_cast<std::size_t>(made.plan.plan.slots); ++slot) {
+    for (std::size_t slot = 0; slot < static_cast<std::size_t>(plan.plan.slots); ++slot) {
       memory.name(ground + stream * shape.stream_bytes + slot * shape.slot_bytes, shape.slot_bytes,
                   own + "slot " + std::to_string(slot) + " from rank " + std::to_string(peer));
     }
-    if (shape.cells_offset == 0) return;
+    if (!shape.has_cells) return;
     memory.name(ground + stream * shape.stream_bytes + shape.cells_offset, shape.stream_bytes - shape.cells_offset,
                 own + "cells from rank " + std::to_string(peer));
   };
-  for (std::size_t i = 0; i < made.plan.in.size(); ++i) name_slots(i, made.plan.in[i].stream.peer);
-  for (std::size_t i = 0; i < made.plan.exchange.peers.size(); ++i) name_slots(i, made.plan.exchange.peers[i].rank);
+  for (std::size_t i = 0; i < plan.in.size(); ++i) name_slots(i, plan.in[i].stream.peer);
+  for (std::size_t i = 0; i < plan.exchange.peers.size(); ++i) name_slots(i, plan.exchange.peers[i].rank);
+}
+
+void PlanWorld::name_rings(const Rank& made, Memory& memory) const {
+  const std::byte* const ground = Station::instance().ground(made.rank);
+  const std::string own = "rank " + std::to_string(made.rank) + "'s ";
+  const RingArea& area = made.rings->area();
+  const auto entries = static_cast<std::size_t>(area.sizes().entries);
+  for (int peer = 0; peer < ranks(); ++peer) {
+    const std::string from = " from rank " + std::to_string(peer);
+    for (int ring = 0; ring < area.sizes().rings; ++ring) {
+      const std::string which = " of ring " + std::to_string(ring) + from;
+      memory.name(ground + area.entries(EntryKind::line, 0, ring, peer), entries * kLineBytes, own + "lines" + which);
+      memory.name(ground + area.entries(EntryKind::cell, 0, ring, peer), entries * kCellBytes, own + "cells" + which);
+      memory.name(ground + area.entries(EntryKind::wide_cell, 0, ring, peer), entries * kWideCellBytes,
+                  own + "wide cells" + which);
+    }
+    memory.name(ground + area.count(0, 0, peer), kLineBytes, own + "counts of rings to rank " + std::to_string(peer));
+    memory.name(ground + area.offer(0, peer), kLineBytes, own + "offer line" + from);
+  }
+  memory.name(ground + area.outbox(0), area.sizes().outbox_bytes, own + "outbox");
 }
 
 void PlanWorld::run(int rank) {
@@ -152,7 +188,8 @@ void PlanWorld::run(int rank) {
     // A salt that differs stands for every difference between calls: all are in the signature.
     own.buffers.salt = what_.last_calls_differ && rank == 1 && i + 1 == what_.calls.size() ? 2 : 0;
     own.buffers.blocks = call.unequal ? &own.blocks[i] : nullptr;
-    own.execution.begin(own.plan, shapes_[i], own.buffers, own.programs[i].get());
+    own.execution.begin(*own.plans[static_cast<std::size_t>(call.plan)], shapes_[i], own.buffers,
+                        own.programs[i].get());
     wait(own, call);
     check(own, i);
   }
@@ -192,10 +229,11 @@ void PlanWorld::fill(const Rank& own, std::size_t call) const {
 }
 
 std::int64_t PlanWorld::expected(int rank, std::size_t call, std::size_t element) const {
+  const PlanCase& what = case_of(what_.calls[call]);
   const std::size_t block = what_.calls[call].count / what_.plans.size();
-  switch (what_.collective) {
+  switch (what.collective) {
     case Collective::broadcast:
-      return value_of(what_.root, call, element);
+      return value_of(what.root, call, element);
     case Collective::alltoall:
       return value_of(static_cast<int>(element / block), call,
                       static_cast<std::size_t>(rank) * block + element % block);
@@ -208,8 +246,9 @@ std::int64_t PlanWorld::expected(int rank, std::size_t call, std::size_t element
 }
 
 void PlanWorld::check(const Rank& own, std::size_t call) const {
-  if (what_.collective == Collective::broadcast && own.rank == what_.root) return;
-  if (what_.collective == Collective::reduce && own.rank != what_.root) return;
+  const PlanCase& what = case_of(what_.calls[call]);
+  if (what.collective == Collective::broadcast && own.rank == what.root) return;
+  if (what.collective == Collective::reduce && own.rank != what.root) return;
   for (std::size_t i = 0; i < what_.calls[call].count; ++i) {
     const std::int64_t is = own.result[i];
     if (is == expected(own.rank, call, i)) continue;

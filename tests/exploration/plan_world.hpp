@@ -4,10 +4,12 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/execution/execution.hpp"
+#include "runtime/rings/channel_rings.hpp"
 #include "tests/exploration/explorer.hpp"
 #include "tests/exploration/transport_world.hpp"
 
@@ -16,6 +18,7 @@ namespace torii::exploration {
 /// One call of the world's plan, alike on all ranks.
 struct Call {
   std::size_t count = 1;     ///< elements of 8 bytes
+  int plan = 0;              ///< 0: of the case itself, n: of PlanCase::others[n - 1]
   bool program = false;      ///< as a linear program
   bool in_place = false;     ///< vectors are offered to peers, who read and write them where they are
   bool past_caches = false;  ///< stores into peers' memory go past the caches
@@ -35,6 +38,10 @@ struct PlanCase {
   /// Rank 1 makes another call than the others at last: then nobody may get to the end.
   bool last_calls_differ = false;
   bool moves_at_once = false;  ///< as of the network
+  /// Plans that calls make beside those above, of as many ranks. Nothing but plans, collective, root and tuning counts.
+  std::vector<PlanCase> others;
+  /// The standing rings that all plans use; nothing: they have staging, and then there are no others.
+  std::optional<RingSizes> rings;
 };
 
 class PlanWorld final : public TransportWorld {
@@ -51,10 +58,15 @@ class PlanWorld final : public TransportWorld {
   struct Rank;
   void make(int rank);
   void name_memory(const Rank& rank, Memory& memory) const;
+  void name_rings(const Rank& rank, Memory& memory) const;
   void fill(const Rank& rank, std::size_t call) const;
   void check(const Rank& rank, std::size_t call) const;
   void wait(Rank& rank, const Call& call) const;
   std::int64_t expected(int rank, std::size_t call, std::size_t element) const;
+
+  const PlanCase& case_of(const Call& call) const noexcept {
+    return call.plan == 0 ? what_ : what_.others[static_cast<std::size_t>(call.plan - 1)];
+  }
 
   PlanCase what_;
   std::vector<CallShape> shapes_;

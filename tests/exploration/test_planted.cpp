@@ -53,6 +53,15 @@ constexpr Planted kPlanted[] = {
     {29, "a send is done when it is announced", "a send that is read in place, 2 slots"},
     {30, "a receive takes the second send that it accepts", "sends before their receives"},
     {31, "a slot is given back before its message has been understood", "sends in the signal's line, 1 slot"},
+    {32, "entries of a ring are filled whatever its count says", "cells, rings of 1 entry", true},
+    {33, "an entry is filled one message ahead of the count", "cells, rings of 1 entry"},
+    {34, "a place in the outbox is filled while it is still read", "5 segments in 1 slot", true},
+    {35, "an extent is free before its payloads have been read", "payload in an outbox for one", true},
+    {36, "the first reader of an extent speaks for all", "an outbox read by two ranks"},
+    {37, "a count says one message more", "cells, rings of 1 entry"},
+    {38, "a message taken ahead counts like the one before it", "5 segments, rings of 2 entries"},
+    {39, "a ring's numbers begin anew with each call", "cells, rings of 1 entry"},
+    {40, "a message is signalled before its offset is stored", "payload in the outbox"},
 };
 
 Outcome explore_with(const Planted& fault, const Listed& listed) {

@@ -140,6 +140,68 @@ void add_rings(List& list) {
   list.add(asleep(line("ranks that sleep", 2, 1, 1, times(2, {.count = 1, .program = true})), true));
 }
 
+/// The same over standing rings of so many entries, with an outbox for so many payloads of a line each.
+PlanCase on_rings(PlanCase what, int entries, std::size_t payloads = 3) {
+  what.name += ", rings of " + std::to_string(entries) + (entries == 1 ? " entry" : " entries");
+  const int ranks = static_cast<int>(what.plans.size());
+  what.rings = RingSizes{ranks, 1, entries, 4, payloads * kSegmentBytes};
+  return what;
+}
+
+/// Calls of several plans, in this order.
+PlanCase in_turn(std::string name, PlanCase first, std::vector<PlanCase> others, std::vector<Call> calls) {
+  first.name = std::move(name);
+  first.others = std::move(others);
+  first.calls = std::move(calls);
+  return first;
+}
+
+void add_standing_rings(List& list) {
+  const auto program = [](std::size_t count, int plan = 0) {
+    return Call{.count = count, .plan = plan, .program = true};
+  };
+  const auto by_value = [](std::size_t count, int plan = 0) { return Call{.count = count, .plan = plan}; };
+  for (int entries = 1; entries <= 3; ++entries) {
+    const auto add = [&](PlanCase what, std::size_t payloads = 3) {
+      list.add(on_rings(std::move(what), entries, payloads));
+    };
+    add(line("cells", 2, entries, 1, times(7, program(1))));
+    add(line("payload in the line", 2, entries, 1, times(5, program(7))));
+    add(line("payload in the outbox", 2, entries, 1, times(5, program(8))));
+    add(line("payload in an outbox for one", 2, 1, 1, times(4, program(8))), 1);
+    add(line("5 segments", 2, entries, 2, {{.count = 40}}));
+    add(line("short, long, short", 2, entries, 2, {program(1), by_value(16), by_value(1), program(8), program(3)}));
+    add(line("3 ranks in a line", 3, entries, 2, times(3, program(1))));
+    // The ring from rank 0 to rank 1 carries one plan's messages after the other's; rank 1 sends in one of them alone.
+    const auto allreduce = [&] {
+      return catalogued("", "recursive_doubling", 2, Collective::allreduce, std::max(entries, 2), 1, {});
+    };
+    add(in_turn("two plans in turn", line("", 2, entries, 1, {}), {allreduce()},
+                {program(1), program(1, 1), program(8), program(8, 1)}));
+    // The payload is one for both ranks; the next one is for one of them.
+    add(in_turn("an outbox read by two ranks, then by one",
+                catalogued("", "node", 3, Collective::broadcast, std::max(entries, 2), 2, {}),
+                {line("", 3, entries, 1, {})}, {by_value(8), program(8, 1), by_value(8)}),
+        2);
+  }
+  list.add(on_rings(line("5 segments in 1 slot", 2, 1, 2, {{.count = 40}}), 3));
+  list.add(on_rings(line("counts after several messages", 2, 8, 1, times(11, program(1))), 8));
+  list.add(on_rings(asleep(line("ranks that sleep", 2, 1, 1, times(2, program(1))), true), 1));
+  PlanCase differ = line("calls that differ", 2, 2, 1, times(2, program(1)));
+  differ.last_calls_differ = true;
+  list.add(on_rings(std::move(differ), 2));
+  list.add(on_rings(catalogued("broadcast in place, then by value", "node", 2, Collective::broadcast, 2, 2,
+                               {{.count = 16, .in_place = true}, {.count = 16}, {.count = 16, .in_place = true}}),
+                    2));
+  list.add(on_rings(catalogued("broadcast written in place", "binomial", 2, Collective::broadcast, 2, 2,
+                               times(3, {.count = 16, .in_place = true})),
+                    2));
+  list.add(on_rings(catalogued("allreduce in place", "node", 2, Collective::allreduce, 2, 2,
+                               times(2, {.count = 16, .in_place = true})),
+                    2),
+           false);
+}
+
 void add_networks(List& list) {
   for (int slots = 1; slots <= 3; ++slots) {
     const auto segments = [&](std::size_t count) { return line("", 2, slots, 2, {{.count = 8 * count}}); };
@@ -257,6 +319,7 @@ std::unique_ptr<World> sleepers_without_time() {
 std::vector<Listed> worlds(bool full) {
   List list;
   add_rings(list);
+  add_standing_rings(list);
   add_networks(list);
   add_places(list);
   add_exchanges(list);

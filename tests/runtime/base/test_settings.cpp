@@ -74,7 +74,8 @@ TEST(Settings, EveryShownValueCanBeSetAgain) {
            "ENGINES=7\nSEGMENT=96K\nALGORITHM=ring\nTOPOLOGY=torus:2x2x2\nRANK_MAP=list:1,0\nTRANSPORT=shared_memory\n"
            "PROVIDER=tcp;ofi_rxm\n"
            "DETERMINISM=canonical\nWIRE=f32\nISA=avx2\nTIMEOUT=0.25\nLOG=debug\nCHANNELS=8\nSLOTS=16\nWINDOW=5\n"
-           "TUNE_FILE=/a b\nARENA=512M\nWAIT=sleep\nCROSS_MEMORY=off\nHELPERS=2\nHELPER_CPUS=0-3,8\nINSECURE=1\n"
+           "TUNE_FILE=/a "
+           "b\nARENA=512M\nWAIT=sleep\nCROSS_MEMORY=off\nSTANDING_RINGS=1\nHELPERS=2\nHELPER_CPUS=0-3,8\nINSECURE=1\n"
            "RENDEZVOUS=file:/a b\nINTERFACE=^docker,veth\nPORTS=20000-20100");
   std::string lines;
   for (const SettingView& view : settings.list()) {
@@ -185,8 +186,9 @@ TEST(Settings, UnknownOrBrokenOverridesAreErrors) {
 
 TEST(Settings, DigestHoldsWhatMustBeEqualAndNothingElse) {
   const std::string digest = load({}).digest_text();
-  for (const char* job : {"ENGINES=2", "SEGMENT=4K", "ALGORITHM=ring", "TOPOLOGY=node", "DETERMINISM=canonical",
-                          "WIRE=f32", "CHANNELS=1", "SLOTS=3", "WINDOW=3", "TRANSPORT=ucx", "CROSS_MEMORY=on"}) {
+  for (const char* job :
+       {"ENGINES=2", "SEGMENT=4K", "ALGORITHM=ring", "TOPOLOGY=node", "DETERMINISM=canonical", "WIRE=f32", "CHANNELS=1",
+        "SLOTS=3", "WINDOW=3", "TRANSPORT=ucx", "CROSS_MEMORY=on", "STANDING_RINGS=1"}) {
     EXPECT_NE(load({}, job).digest_text(), digest) << job;
   }
   for (const char* own :

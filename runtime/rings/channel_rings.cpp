@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the ends of standing rings.
+#include "runtime/rings/channel_rings.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace torii {
+namespace {
+
+constexpr EntryKind kKinds[] = {EntryKind::line, EntryKind::cell, EntryKind::wide_cell};
+
+template <class End>
+std::unique_ptr<End>& place_in(std::vector<std::unique_ptr<End>>& ends, int ring) {
+  const auto number = static_cast<std::size_t>(ring);
+  if (ends.size() <= number) ends.resize(number + 1);
+  return ends[number];
+}
+
+}  // namespace
+
+ChannelRings::OwnRing::OwnRing(const RingSizes& sizes) {
+  const auto entries = static_cast<std::size_t>(sizes.entries);
+  std::size_t bytes = kLineBytes;  // the count, and what is lost before the first whole line
+  for (const EntryKind kind : kKinds) bytes += round_up(entries * entry_bytes(kind), kLineBytes);
+  memory = std::make_unique<std::byte[]>(bytes + kLineBytes);
+  auto* at = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(memory.get()), kLineBytes));
+  send.count = receive.count = at;
+  at += kLineBytes;
+  for (const EntryKind kind : kKinds) {
+    send.entries[static_cast<std::size_t>(kind)] = receive.entries[static_cast<std::size_t>(kind)] = at;
+    at += round_up(entries * entry_bytes(kind), kLineBytes);
+  }
+}
+
+ChannelRings::ChannelRings(Transport& transport, const RingArea& area, const RingMembers& members, int channel)
+    : transport_(transport),
+      area_(area),
+      members_(members),
+      channel_(channel),
+      to_(members.context_ranks.size()),
+      from_(members.context_ranks.size()),
+      outbox_(area.sizes().outbox_bytes),
+      outbox_offset_(own_offset() + area.outbox(channel)),
+      outbox_memory_(transport.mapped(context_rank(members.rank), outbox_offset_)) {}
+
+void ChannelRings::set_entries(RingEnd& end, int receiver, int ring, int sender) const noexcept {
+  for (const EntryKind kind : kKinds) {
+    const std::uint64_t offset =
+        members_.offsets[static_cast<std::size_t>(receiver)] + area_.entries(kind, channel_, ring, sender);
+    end.entries[static_cast<std::size_t>(kind)] = transport_.mapped(context_rank(receiver), offset);
+  }
+  end.peer = context_rank(receiver == members_.rank ? sender : receiver);
+  end.sleeping = transport_.sleeping(end.peer);
+}
+
+ChannelRings::OwnRing& ChannelRings::own_ring(int ring) {
+  std::unique_ptr<OwnRing>& place = place_in(own_, ring);
+  if (place == nullptr) {
+    place = std::make_unique<OwnRing>(area_.sizes());
+    const int self = context_rank(members_.rank);
+    place->send.peer = place->receive.peer = self;
+    place->receive.sender_arena = transport_.mapped(self, 0);
+    place->receive.arena_bytes = transport_.arena_bytes();
+  }
+  return *place;
+}
+
+SendEnd& ChannelRings::to(int receiver, int ring) {
+  are_used_ = true;
+  if (receiver == members_.rank) return own_ring(ring).send;
+  std::unique_ptr<SendEnd>& place = place_in(to_[static_cast<std::size_t>(receiver)], ring);
+  if (place == nullptr) {
+    place = std::make_unique<SendEnd>();
+    set_entries(*place, receiver, ring, members_.rank);
+    place->count = transport_.mapped(context_rank(members_.rank), own_offset() + area_.count(channel_, ring, receiver));
+  }
+  return *place;
+}
+
+ReceiveEnd& ChannelRings::from(int sender, int ring) {
+  are_used_ = true;
+  if (sender == members_.rank) return own_ring(ring).receive;
+  std::unique_ptr<ReceiveEnd>& place = place_in(from_[static_cast<std::size_t>(sender)], ring);
+  if (place == nullptr) {
+    place = std::make_unique<ReceiveEnd>();
+    set_entries(*place, members_.rank, ring, sender);
+    place->count = transport_.mapped(context_rank(sender), members_.offsets[static_cast<std::size_t>(sender)] +
+                                                               area_.count(channel_, ring, members_.rank));
+    place->sender_arena = transport_.mapped(context_rank(sender), 0);
+    place->arena_bytes = transport_.arena_bytes();
+  }
+  return *place;
+}
+
+TeamRings::TeamRings(Transport& transport, const RingSizes& sizes, RingMembers members)
+    : area_(sizes), members_(std::move(members)) {
+  for (int channel = 0; channel < sizes.channels; ++channel) {
+    channels_.push_back(std::make_unique<ChannelRings>(transport, area_, members_, channel));
+  }
+}
+
+bool TeamRings::are_used() const noexcept {
+  return std::ranges::any_of(channels_, [](const auto& one) { return one->are_used(); });
+}
+
+}  // namespace torii

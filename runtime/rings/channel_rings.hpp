@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The standing rings of one channel of a team, whose ranks are all on one node. They exist as long as the team; the
+// plans of calls use them one after the other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/fabric/transport.hpp"
+#include "runtime/rings/outbox.hpp"
+#include "runtime/rings/ring_area.hpp"
+#include "runtime/rings/ring_ends.hpp"
+
+namespace torii {
+
+/// Where the standing rings of a team are, by the rank in the team.
+struct RingMembers {
+  int rank = 0;                        ///< this one
+  std::vector<int> context_ranks;      ///< of the members
+  std::vector<std::uint64_t> offsets;  ///< of the members' areas in their arenas
+};
+
+/// Ranks are those of the team. Not thread-safe.
+class ChannelRings {
+ public:
+  /// The arguments must outlive the rings. The areas are zeroed.
+  ChannelRings(Transport& transport, const RingArea& area, const RingMembers& members, int channel);
+
+  const RingSizes& sizes() const noexcept { return area_.sizes(); }
+  /// An end of a ring, made when it is first asked for. Ends stay where they are.
+  SendEnd& to(int receiver, int ring);
+  ReceiveEnd& from(int sender, int ring);
+
+  Outbox& outbox() noexcept { return outbox_; }
+  /// This rank's outbox.
+  std::byte* outbox_memory() const noexcept { return outbox_memory_; }
+  /// Its place in this rank's arena.
+  std::uint64_t outbox_offset() const noexcept { return outbox_offset_; }
+
+  /// The lines of buffer offers: this rank's to that peer, in the peer's arena, and the peer's to this rank.
+  std::uint64_t offer_offset_at(int peer) const noexcept {
+    return members_.offsets[static_cast<std::size_t>(peer)] + area_.offer(channel_, members_.rank);
+  }
+  std::uint64_t offer_offset_from(int peer) const noexcept { return own_offset() + area_.offer(channel_, peer); }
+
+  bool are_used() const noexcept { return are_used_; }
+  /// How many calls have used these rings: all members count alike.
+  std::uint64_t calls() const noexcept { return calls_; }
+  void count_call() noexcept { ++calls_; }
+
+ private:
+  /// A ring from the rank to itself: nobody else sees it.
+  struct OwnRing {
+    explicit OwnRing(const RingSizes& sizes);
+    std::unique_ptr<std::byte[]> memory;
+    SendEnd send;
+    ReceiveEnd receive;
+  };
+  template <class End>
+  using ByRing = std::vector<std::unique_ptr<End>>;
+
+  std::uint64_t own_offset() const noexcept { return members_.offsets[static_cast<std::size_t>(members_.rank)]; }
+  int context_rank(int rank) const noexcept { return members_.context_ranks[static_cast<std::size_t>(rank)]; }
+  void set_entries(RingEnd& end, int receiver, int ring, int sender) const noexcept;
+  OwnRing& own_ring(int ring);
+
+  Transport& transport_;
+  const RingArea& area_;
+  const RingMembers& members_;
+  const int channel_;
+  std::vector<ByRing<SendEnd>> to_;  ///< by receiver, then by ring
+  std::vector<ByRing<ReceiveEnd>> from_;
+  ByRing<OwnRing> own_;
+  Outbox outbox_;
+  std::uint64_t outbox_offset_;
+  std::byte* outbox_memory_;
+  std::uint64_t calls_ = 0;
+  bool are_used_ = false;
+};
+
+/// Those of all channels of a team.
+class TeamRings {
+ public:
+  TeamRings(Transport& transport, const RingSizes& sizes, RingMembers members);
+  TeamRings(const TeamRings&) = delete;
+  TeamRings& operator=(const TeamRings&) = delete;
+
+  const RingArea& area() const noexcept { return area_; }
+  ChannelRings& on(std::size_t channel) noexcept { return *channels_[channel]; }
+  /// Whether a plan of this rank has used them.
+  bool are_used() const noexcept;
+  std::size_t channels() const noexcept { return channels_.size(); }
+
+ private:
+  const RingArea area_;
+  const RingMembers members_;
+  std::vector<std::unique_ptr<ChannelRings>> channels_;
+};
+
+}  // namespace torii

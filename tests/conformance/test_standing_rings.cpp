@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans on standing rings give the bits that they give with slots of their own; and a message that is said to be where
+// no arena is, is not read.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "collectives/selection/catalogue.hpp"
+#include "runtime/execution/installed_plan.hpp"
+#include "tests/conformance/plan_team.hpp"
+#include "tests/support/test_run.hpp"
+
+namespace torii::tests {
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t kSeeds = 15;
+#else
+constexpr std::uint64_t kSeeds = 60;
+#endif
+
+template <typename T>
+T one_of(std::mt19937_64& random, const std::vector<T>& values) {
+  return values[random() % values.size()];
+}
+
+struct Drawn {
+  PlanRun run;
+  std::string name;
+};
+
+/// A request of flows that some algorithm serves.
+Drawn draw(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  while (true) {
+    PlanRequest request;
+    request.collective = one_of<Collective>(random, {Collective::allreduce, Collective::allreduce, Collective::reduce,
+                                                     Collective::broadcast, Collective::alltoall});
+    const int ranks = one_of<int>(random, {2, 3, 4, 5, 6});
+    const auto topology = random() % 4;
+    request.topology = topology == 0 && ranks == 4   ? Topology::parse("torus:2x2", 4)
+                       : topology == 1 && ranks == 6 ? Topology::parse("mesh:3x2", 6)
+                                                     : Topology::node(ranks);
+    request.root = has_root(request.collective) ? static_cast<int>(random() % static_cast<std::uint64_t>(ranks)) : 0;
+    request.determinism = random() % 3 == 0 ? Determinism::canonical : Determinism::run;
+    request.wide_wire = random() % 5 == 0;
+    request.tuning = {.segment_bytes = one_of<std::size_t>(random, {64, 512, 4096}),
+                      .slots = one_of<int>(random, {1, 2, 4, 8}),
+                      .window = one_of<int>(random, {1, 2, 4}),
+                      .one_shot = random() % 2 == 0,
+                      .radix = 2};
+    const Algorithm& row = catalogue()[random() % catalogue().size()];
+    const std::size_t count = one_of<std::size_t>(random, {1, 2, 6, 14, 100, 3001}) *
+                              (request.collective == Collective::alltoall ? static_cast<std::size_t>(ranks) : 1);
+    const bool is_program = random() % 2 == 0;
+    const int entries = one_of<int>(random, {8, 16, 64});
+    if (!row.why_not(request).empty()) continue;
+    Drawn drawn;
+    drawn.run = make_run(row.name, request, count);
+    drawn.run.type = request.wide_wire ? Type::f16 : Type::f32;
+    drawn.run.calls = 5;
+    drawn.run.program = is_program;
+    drawn.run.allocated = random() % 3 == 0;
+    const RingSizes sizes = {ranks, 1, entries, 8, std::size_t{1} << 20};
+    if (drawn.run.plans[0].exchange.exists() ||
+        !binds_to_rings(drawn.run.plans[0], drawn.run.slots_least, request.tuning.segment_bytes, widening_of(Type::f16),
+                        sizes)) {
+      continue;
+    }
+    drawn.name = std::string(row.name) + " " + std::string(name(request.collective)) + " of " + std::to_string(count) +
+                 " on " + std::to_string(ranks) + " ranks, " + std::to_string(request.tuning.slots) +
+                 " slots, rings of " + std::to_string(entries);
+    drawn.run.rings = sizes;
+    return drawn;
+  }
+}
+
+TEST(StandingRings, ChangeNoBit) {
+  for (const Seed& one : seeds_of("conformance_standing_rings", is_full() ? 20 * kSeeds : kSeeds)) {
+    SCOPED_TRACE(one);
+    Drawn drawn = draw(one.value);
+    SCOPED_TRACE(drawn.name);
+    const PlanOutcome standing = run_plans(drawn.run, filler(drawn.run));
+    ASSERT_TRUE(standing.ok());
+    drawn.run.rings.reset();
+    const PlanOutcome installed = run_plans(drawn.run, filler(drawn.run));
+    ASSERT_TRUE(installed.ok());
+    EXPECT_TRUE(standing.has_results_of(installed));
+  }
+}
+
+/// All ranks wait for room: each sends to the next one, in an outbox that holds one call's payloads.
+TEST(StandingRings, AnOutboxForOneCallIsEnough) {
+  PlanRequest request;
+  request.topology = Topology::node(4);
+  request.tuning = {.segment_bytes = 4096, .slots = 2, .window = 2};
+  for (const std::string_view algorithm : {"ring", "recursive_doubling", "binomial", "node"}) {
+    PlanRun run = make_run(algorithm, request, 20'000);
+    run.calls = 20;
+    const auto outs = static_cast<std::size_t>(std::max(run.plans[0].out_streams_max, 1));
+    run.rings = RingSizes{4, 1, 8, 8, outs * 2 * 4096};
+    ASSERT_TRUE(
+        binds_to_rings(run.plans[0], run.slots_least, request.tuning.segment_bytes, Widening::none, *run.rings));
+    const PlanOutcome standing = run_plans(run, filler(run));
+    ASSERT_TRUE(standing.ok()) << algorithm;
+    run.rings.reset();
+    EXPECT_TRUE(standing.has_results_of(run_plans(run, filler(run)))) << algorithm;
+  }
+}
+
+TEST(StandingRings, APayloadOutsideItsSendersArenaIsNotRead) {
+  PlanRequest request;
+  request.collective = Collective::broadcast;
+  request.topology = Topology::node(2);
+  request.tuning = {.segment_bytes = 4096, .slots = 2, .window = 2};
+  for (const bool program : {true, false}) {
+    PlanRun run = make_run("node", request, 100);
+    run.rings = RingSizes{2, 1, 8, 8, std::size_t{1} << 16};
+    run.program = program;
+    EXPECT_TRUE(run_plans(run, filler(run)).ok());
+    run.arena_ends_at = 4096;
+    const PlanOutcome outcome = run_plans(run, filler(run));
+    EXPECT_EQ(outcome.status[1], Status::transport);
+    EXPECT_NE(outcome.refusals[1].find("400 bytes"), std::string::npos) << outcome.refusals[1];
+    EXPECT_NE(outcome.refusals[1].find("which has 4096 bytes"), std::string::npos) << outcome.refusals[1];
+  }
+}
+
+}  // namespace
+}  // namespace torii::tests

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Standing rings without ranks: where their memory is, what a receiver counts as taken, and how extents of an outbox
+// come and go.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/ring_rules.hpp"
+#include "runtime/rings/outbox.hpp"
+#include "runtime/rings/ring_area.hpp"
+#include "runtime/rings/ring_ends.hpp"
+
+namespace torii {
+namespace {
+
+struct Stretch {
+  std::size_t begin;
+  std::size_t bytes;
+  std::string name;
+};
+
+std::vector<Stretch> stretches_of(const RingArea& area) {
+  const RingSizes& sizes = area.sizes();
+  const auto entries = static_cast<std::size_t>(sizes.entries);
+  std::vector<Stretch> all;
+  for (int channel = 0; channel < sizes.channels; ++channel) {
+    const std::string where = " of channel " + std::to_string(channel);
+    all.push_back({area.outbox(channel), sizes.outbox_bytes, "outbox" + where});
+    for (int peer = 0; peer < sizes.ranks; ++peer) {
+      const std::string with = where + " with " + std::to_string(peer);
+      all.push_back({area.offer(channel, peer), kLineBytes, "offer line" + with});
+      for (int ring = 0; ring < sizes.rings; ++ring) {
+        const std::string which = with + ", ring " + std::to_string(ring);
+        all.push_back({area.count(channel, ring, peer), sizeof(std::uint64_t), "count" + which});
+        for (const EntryKind kind : {EntryKind::line, EntryKind::cell, EntryKind::wide_cell}) {
+          all.push_back({area.entries(kind, channel, ring, peer), entries * entry_bytes(kind), "entries" + which});
+        }
+      }
+    }
+  }
+  return all;
+}
+
+TEST(RingArea, NoTwoPartsShareAByte) {
+  for (const RingSizes sizes : {RingSizes{1, 1, 1, 1, 4096}, RingSizes{2, 1, 3, 2, 4096}, RingSizes{3, 2, 64, 5, 8192},
+                                RingSizes{5, 3, 8, 1, 4096}}) {
+    const RingArea area(sizes);
+    std::vector<Stretch> all = stretches_of(area);
+    std::ranges::sort(all, {}, &Stretch::begin);
+    for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+      EXPECT_LE(all[i].begin + all[i].bytes, all[i + 1].begin) << all[i].name << " and " << all[i + 1].name;
+    }
+    EXPECT_LE(all.back().begin + all.back().bytes, area.total_bytes());
+  }
+}
+
+TEST(RingArea, EntriesOfAKindAreLinesOfTheirOwn) {
+  const RingArea area({3, 2, 3, 4, 4096});
+  for (int ring = 0; ring < 4; ++ring) {
+    for (const EntryKind kind : {EntryKind::line, EntryKind::cell, EntryKind::wide_cell}) {
+      EXPECT_EQ(area.entries(kind, 1, ring, 2) % kLineBytes, 0u);
+    }
+    EXPECT_EQ(area.count(1, ring, 2) / kLineBytes, area.count(1, 0, 2) / kLineBytes) << "counts of a pair are together";
+  }
+}
+
+/// What a rank that has used some of the rings has to clear.
+TEST(RingArea, TheWordsOfTheFirstRingsComeFirst) {
+  const RingArea area({3, 2, 8, 6, 4096});
+  for (int rings = 1; rings <= 6; ++rings) {
+    for (int ring = 0; ring < rings; ++ring) {
+      for (int peer = 0; peer < 3; ++peer) {
+        EXPECT_LE(area.entries(EntryKind::line, 1, ring, peer) + 8 * kLineBytes, area.words_bytes(rings));
+        EXPECT_LT(area.count(1, ring, peer), area.words_bytes(rings));
+        EXPECT_LT(area.offer(1, peer), area.words_bytes(rings));
+      }
+    }
+  }
+  EXPECT_EQ(area.words_bytes(0), 0u);
+  EXPECT_LE(area.words_bytes(6), area.outbox(0));
+}
+
+TEST(RingSizes, FitWhateverTheTeam) {
+  for (const int ranks : {1, 2, 3, 8, 16, 17, 64, 256, 1024}) {
+    for (int channels = 1; channels <= 8; ++channels) {
+      const RingSizes sizes = ring_sizes(ranks, channels);
+      EXPECT_LE(RingArea(sizes).total_bytes(), rings_bytes_most(ranks)) << ranks << ' ' << channels;
+      EXPECT_GE(sizes.entries, 8);
+      EXPECT_LE(sizes.entries, kRingEntriesMax);
+      EXPECT_EQ(sizes.entries & (sizes.entries - 1), 0);
+      EXPECT_GE(sizes.rings, 4);
+      EXPECT_GE(sizes.outbox_bytes, std::size_t{1} << 20);
+      EXPECT_EQ(sizes.outbox_bytes % 4096, 0u);
+    }
+  }
+  EXPECT_EQ(ring_sizes(8, 2).entries, 64);
+  EXPECT_EQ(ring_sizes(8, 2).rings, 64);
+}
+
+TEST(RingRules, WhatIsNotPublishedLeavesEntries) {
+  for (int entries = 1; entries <= kRingEntriesMax; ++entries) {
+    const int every = entry_published_every(entries);
+    EXPECT_GE(every, 1);
+    EXPECT_GE(entries - (every - 1), (3 * entries) / 4);
+  }
+}
+
+/// Messages in any order that a ring allows: none is a ring's length ahead of one that is missing.
+TEST(ReceiveEnd, CountsThePrefixOfWhatWasTaken) {
+  for (const std::uint64_t entries : {1U, 2U, 3U, 8U, 64U}) {
+    std::mt19937_64 random(entries);
+    ReceiveEnd end;
+    std::set<std::uint64_t> taken;
+    std::uint64_t missing = 0;
+    for (int i = 0; i < 5000; ++i) {
+      std::vector<std::uint64_t> open;
+      for (std::uint64_t n = missing; n < missing + entries; ++n) {
+        if (!taken.contains(n)) open.push_back(n);
+      }
+      // Now and then the oldest last, so that the whole ring is taken ahead of it.
+      const std::size_t from = random() % 4 == 0 || open.size() == 1 ? 0 : 1;
+      const std::uint64_t message = open[from + random() % (open.size() - from)];
+      taken.insert(message);
+      end.take(message);
+      while (taken.contains(missing)) ++missing;
+      ASSERT_EQ(end.taken, missing) << entries << " entries, message " << message;
+    }
+  }
+}
+
+TEST(ReceiveEnd, AMessageThatWasNeverSentCountsToo) {
+  ReceiveEnd end;
+  end.take(0);
+  end.take(2);
+  end.take_below(7);
+  EXPECT_EQ(end.taken, 7u);
+  end.take(8);
+  end.take(7);
+  EXPECT_EQ(end.taken, 9u);
+}
+
+/// A ring of which this test is the receiver.
+struct Reader {
+  std::uint64_t count = 0;
+  std::uint64_t sent = 0;
+  SendEnd end;
+  Reader() { end.count = reinterpret_cast<const std::byte*>(&count); }
+};
+
+TEST(Outbox, ExtentsOfUnreadCallsAreApart) {
+  std::mt19937_64 random(3);
+  constexpr std::size_t kBytes = 64 * 40;
+  std::deque<Reader> readers(3);
+  Outbox outbox(kBytes);
+  outbox.allow_readers(3);
+  struct Call {
+    std::size_t begin;
+    std::size_t bytes;
+    std::vector<std::uint64_t> until;  ///< by reader; 0: does not read it
+  };
+  std::deque<Call> unread;
+  int refused = 0;
+  for (int i = 0; i < 20000; ++i) {
+    // Now and then readers go on.
+    for (Reader& reader : readers) {
+      if (random() % 3 == 0) reader.count = std::min(reader.sent, reader.count + random() % 4);
+    }
+    const std::size_t bytes = 64 * (1 + random() % (random() % 8 == 0 ? 40 : 6));
+    const std::size_t first = random() % 3;
+    const std::size_t count = 1 + random() % (3 - first);
+    const auto begin = outbox.claim(bytes, count);
+    std::erase_if(unread, [&](const Call& call) {
+      for (std::size_t r = 0; r < 3; ++r) {
+        if (readers[r].count < call.until[r]) return false;
+      }
+      return true;
+    });
+    if (!begin) {
+      ++refused;
+      ASSERT_FALSE(unread.empty()) << "there was room";
+      continue;
+    }
+    ASSERT_LE(*begin + bytes, kBytes);
+    for (const Call& call : unread) {
+      ASSERT_TRUE(*begin + bytes <= call.begin || call.begin + call.bytes <= *begin) << "call " << i;
+    }
+    Call call{*begin, bytes, {0, 0, 0}};
+    for (std::size_t r = first; r < first + count; ++r) {
+      call.until[r] = ++readers[r].sent;
+      outbox.add_reader(readers[r].end, readers[r].sent);
+    }
+    unread.push_back(std::move(call));
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_LE(outbox.touched_bytes(), kBytes);
+}
+
+TEST(Outbox, StaysLowWhileReadersKeepUp) {
+  Reader reader;
+  Outbox outbox(std::size_t{8} << 20);
+  outbox.allow_readers(1);
+  for (int i = 0; i < 10000; ++i) {
+    ASSERT_TRUE(outbox.claim(1024, 1));
+    outbox.add_reader(reader.end, ++reader.sent);
+    reader.count = reader.sent;
+  }
+  EXPECT_LE(outbox.touched_bytes(), std::size_t{64} << 10);
+}
+
+/// More would touch new pages for nothing.
+TEST(Outbox, HoldsTwoLongCallsAtATime) {
+  Reader reader;
+  constexpr std::size_t kLong = std::size_t{1} << 20;
+  Outbox outbox(8 * kLong);
+  outbox.allow_readers(1);
+  const auto claim = [&] {
+    const auto begin = outbox.claim(kLong, 1);
+    if (begin) outbox.add_reader(reader.end, ++reader.sent);
+    return begin;
+  };
+  EXPECT_EQ(claim(), 0u);
+  EXPECT_EQ(claim(), kLong);
+  EXPECT_FALSE(claim());
+  reader.count = 1;
+  EXPECT_EQ(claim(), 0u);
+  EXPECT_FALSE(claim());
+  reader.count = 2;
+  EXPECT_EQ(claim(), kLong);
+  reader.count = 4;
+  EXPECT_EQ(claim(), 0u);
+  EXPECT_EQ(outbox.touched_bytes(), 2 * kLong);
+}
+
+TEST(Outbox, NamesWhomItWaitsFor) {
+  Reader slow;
+  slow.end.peer = 5;
+  Outbox outbox(1024);
+  outbox.allow_readers(1);
+  EXPECT_EQ(outbox.awaited_peer(), -1);
+  ASSERT_EQ(outbox.claim(1024, 1), 0u);
+  outbox.add_reader(slow.end, 1);
+  EXPECT_FALSE(outbox.claim(64, 1));
+  EXPECT_EQ(outbox.awaited_peer(), 5);
+  slow.count = 1;
+  EXPECT_EQ(outbox.claim(64, 1), 0u);
+}
+
+/// Calls to one rank after the other, none of which has read: their number is bounded, not their bytes alone.
+TEST(Outbox, TakesSoManyCallsAheadAndNoMore) {
+  Reader reader;
+  Outbox outbox(std::size_t{8} << 20);
+  outbox.allow_readers(2);
+  int claimed = 0;
+  while (outbox.claim(64, 1)) {
+    outbox.add_reader(reader.end, ++reader.sent);
+    ASSERT_LT(++claimed, 1000);
+  }
+  EXPECT_GE(claimed, 64);
+  outbox.allow_readers(8);  // more room for readers, and the old ones are still known
+  while (outbox.claim(64, 1)) {
+    outbox.add_reader(reader.end, ++reader.sent);
+    ASSERT_LT(++claimed, 1000);
+  }
+  EXPECT_FALSE(outbox.claim(64, 1));
+  reader.count = 1;
+  EXPECT_TRUE(outbox.claim(64, 1));
+}
+
+}  // namespace
+}  // namespace torii
