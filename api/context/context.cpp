@@ -23,8 +23,8 @@
 namespace torii {
 namespace {
 
-/// So long the notices of a left-out rank are pushed out. Each call of progress() moves those of all teams, so later
-/// teams have less time left.
+/// So long, for all teams together, their notices of a left-out rank are pushed out: pushing those of one team moves
+/// those of the others too.
 constexpr std::int64_t kPushNs = 100'000'000;
 
 kernels::Isa chosen_isa(const std::string& text) {

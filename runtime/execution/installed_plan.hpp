@@ -117,7 +117,7 @@ struct RingUses {
   };
   /// How a call's payloads divide its extent.
   struct Parts {
-    // Of the calls for which they hold:
+    // They hold for calls with these:
     std::size_t longest_bytes = 0;  ///< Layout::longest_bytes(); 0: none yet
     std::int64_t segments = 0;
     std::size_t element_bytes = 0;

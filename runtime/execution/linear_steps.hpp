@@ -168,7 +168,7 @@ class LinearOperation {
 
  private:
   bool finds_outside(const LinearSource& source, std::size_t offset, std::size_t number) const noexcept {
-    const std::uint64_t at = source.ring.foreseen_offset(offset, source.bundle_bytes);
+    const std::uint64_t at = source.ring.outside_offset(offset);
     const ReceiveEnd& end = source.ring.end();
     if (source.bundle_bytes > end.arena_bytes || at > end.arena_bytes - source.bundle_bytes) [[unlikely]] {
       return call_.accepts(source.ring.peer(), at, source.bundle_bytes);

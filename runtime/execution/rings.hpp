@@ -133,7 +133,7 @@ class SendRing : public Ring {
   SendRing() = default;
   explicit SendRing(const RingPlace& place, SendEnd* standing = nullptr) noexcept : Ring(place, standing) {}
 
-  /// Of a standing ring.
+  /// The end of the standing ring that it is.
   SendEnd& end() const noexcept { return *static_cast<SendEnd*>(standing_); }
   /// From the beginning of the outbox to the payload of a message that does not fit into its line.
   std::size_t payload_offset(const SlotOrder& payload_slots, std::uint64_t message) const noexcept {
@@ -150,8 +150,8 @@ class SendRing : public Ring {
   }
   /// For messages of one segment each call, in the order of their numbers: what is known of later slots is used.
   void look_ahead(bool in_cells) noexcept {
-    if (place_.sleeping == nullptr && !stands()) return;
-    looks_ahead_ = looks_further_ = !stands();
+    if (place_.sleeping == nullptr) return;
+    looks_ahead_ = looks_further_ = true;
     claims_ = !in_cells;
   }
 
@@ -199,7 +199,6 @@ class SendRing : public Ring {
   bool has_room(const RunningCall& call) const noexcept;
   void put(RunningCall& call, std::uint64_t word, std::uint64_t message, std::size_t bytes,
            const std::byte* from) const noexcept;
-  void claim_ahead(const RunningCall& call, std::uint64_t message, std::size_t bytes) const noexcept;
   void claim(const SlotOrder& slots, std::uint64_t message, std::size_t bytes) const noexcept;
 
   std::uint64_t* free_until_ = nullptr;  ///< all messages below it may be sent, whatever the credits say
@@ -214,7 +213,7 @@ class ReceiveRing : public Ring {
   ReceiveRing() = default;
   explicit ReceiveRing(const RingPlace& place, ReceiveEnd* standing = nullptr) noexcept : Ring(place, standing) {}
 
-  /// Of a standing ring.
+  /// The end of the standing ring that it is.
   ReceiveEnd& end() const noexcept { return *static_cast<ReceiveEnd*>(standing_); }
   /// `taken` has a count for each group of slots and outlasts all rings of the stream.
   void keep_in(std::uint8_t* taken) noexcept { taken_ = taken; }
@@ -231,18 +230,6 @@ class ReceiveRing : public Ring {
   std::uint64_t outside_offset(std::size_t offset) const noexcept {
     std::uint64_t at = 0;
     std::memcpy(&at, place_.slots + offset + sizeof(std::uint64_t), sizeof(at));
-    return at;
-  }
-  /// The same, once for each message. The payload is mostly behind the last one. A processor that foresees this branch
-  /// asks for the payload while the entry itself is still on its way; the value alone would make it wait.
-  std::uint64_t foreseen_offset(std::size_t offset, std::size_t bytes) const noexcept {
-    std::uint64_t at = outside_offset(offset);
-    std::uint64_t guess = end().payload_guess;
-    if (at == guess) {
-      asm volatile("" : "+r"(guess));  // a value of its own, and no conditional move
-      at = guess;
-    }
-    end().payload_guess = at + round_up(bytes, kLineBytes);
     return at;
   }
   const std::byte* outside_payload(std::size_t offset) const noexcept {

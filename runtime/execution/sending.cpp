@@ -11,6 +11,8 @@ namespace {
 
 /// Calls on vectors of at most so many bytes wait for their messages, not for any link.
 constexpr auto kShortCallBytes = tuned<std::size_t>("sending.short_call_bytes");
+/// Longer payloads are left to the processor, which sees where their stores lead.
+constexpr auto kClaimedBytesMax = tuned<std::size_t>("stores.claimed_bytes_max");
 
 /// Towards another node one of the pair's own engines, otherwise the next of all in rotation. A short call uses one
 /// engine for all peers. Both ends have to poll each engine that carries something. Over sockets a poll is a system
@@ -54,20 +56,6 @@ bool SendRing::has_room(const RunningCall& call) const noexcept {
   claim_line(place_.slots + offset(slots, message));
   if (bytes > kClaimedBytesMax || is_inline(bytes) || !place_.leads) return;
   const std::byte* const to = payload(slots, message, bytes);
-  for (std::size_t at = 0; at < bytes; at += kLineBytes) claim_line(to + at);
-}
-
-/// The same on a standing ring. The payload's next place is that of a later call that is like this one.
-[[gnu::noinline]] void SendRing::claim_ahead(const RunningCall& call, std::uint64_t message,
-                                             std::size_t bytes) const noexcept {
-  const std::uint64_t later = message + kClaimedAhead;
-  if (later < end().known + call.slots.count) claim_line(place_.slots + offset(call.slots, later));
-  if (is_inline(bytes) || !place_.leads) return;
-  const RingUses::Parts& parts = call.plan->uses.parts;
-  const Outbox& outbox = call.plan->rings->outbox();
-  const std::optional<std::size_t> extent = outbox.place_ahead(parts.extent_bytes, kClaimedAhead - 1);
-  if (!extent) return;
-  const std::byte* const to = call.plan->rings->outbox_memory() + *extent;
   for (std::size_t at = 0; at < bytes; at += kLineBytes) claim_line(to + at);
 }
 

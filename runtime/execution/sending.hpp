@@ -13,8 +13,6 @@ namespace torii {
 
 /// Slots from the one that is being filled to the one whose lines are claimed.
 inline constexpr auto kClaimedAhead = tuned<std::uint64_t>("stores.claimed_ahead");
-/// Longer payloads are left to the processor, which sees where their stores lead.
-inline constexpr auto kClaimedBytesMax = tuned<std::size_t>("stores.claimed_bytes_max");
 
 inline void SendRing::signal(RunningCall& call, std::uint32_t signature, std::uint64_t message, std::size_t bytes,
                              const std::byte* from) const noexcept {
@@ -39,7 +37,6 @@ inline void SendRing::signal_entry(RunningCall& call, std::uint32_t signature, s
   }
   store_word(entry, word);
   if (standing_->is_asleep()) call.transport.ring(place_.peer);
-  if (claims_ && bytes <= kClaimedBytesMax) claim_ahead(call, message, bytes);
   call.engines.rotate(bytes);
 }
 

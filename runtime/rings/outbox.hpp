@@ -42,12 +42,6 @@ class Outbox {
   }
   /// The receiver of that ring reads the extent until it has taken all messages below `number`.
   void add_reader(SendEnd& ring, std::uint64_t number) noexcept { reader(readers_end_++) = {&ring, number}; }
-  /// Where an extent of so many bytes will be, `ahead` claims of that size after the next one; nothing while that is
-  /// not known to be free.
-  std::optional<std::size_t> place_ahead(std::size_t bytes, std::size_t ahead) const noexcept {
-    const std::size_t begin = next_ + ahead * bytes;
-    return begin + bytes <= limit_ ? std::optional(begin) : std::nullopt;
-  }
   /// The context rank that has to read the oldest extent; -1 if nobody has to.
   int awaited_peer() const noexcept;
 

@@ -13,7 +13,8 @@ namespace torii {
 /// A ring has at most so many entries: one bit each in the word of messages that were taken ahead of the count.
 inline constexpr int kRingEntriesMax = 64;
 
-/// What a call's messages use of each ring: its lines, or if all of them are short its cells or wide cells.
+/// A ring has entries of three kinds. A call uses one of them: lines, or if all its messages are short, cells or wide
+/// cells.
 enum class EntryKind : std::uint8_t { line, cell, wide_cell };
 inline constexpr std::size_t kEntryKinds = 3;
 constexpr std::size_t entry_bytes(EntryKind kind) noexcept {

@@ -18,7 +18,7 @@
 
 namespace torii {
 
-/// What both ends of a ring know.
+/// The part of an end that both ends of a ring have.
 struct RingEnd {
   std::byte* entries[kEntryKinds] = {};  ///< by EntryKind: the first entry, in the receiver's arena
   std::uint64_t first = 0;               ///< the number of the first message of the channel's call
@@ -51,7 +51,6 @@ struct alignas(kLineBytes) ReceiveEnd : RingEnd {
   std::uint64_t taken = 0;                  ///< all messages below
   std::uint64_t ahead = 0;                  ///< bit i: message taken + 1 + i has been taken too
   std::uint64_t published = 0;
-  std::uint64_t payload_guess = 0;  ///< where the next payload in the sender's arena is, if it follows the last one
 
   /// The message has been taken. It is fewer than kRingEntriesMax behind the first one that has not been.
   void take(std::uint64_t message) noexcept {

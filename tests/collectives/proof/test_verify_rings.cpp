@@ -57,7 +57,7 @@ TEST(VerifyRings, CountsDeadlockWhereCreditsDoNot) {
   EXPECT_EQ(verdict_of(roomy).slots_least_counted, 4);
 }
 
-/// What a receiver takes ahead of its count does no harm while the sender has slots.
+/// A receiver may take messages ahead of its count while the sender has slots.
 TEST(VerifyRings, MessagesMayBeTakenAheadOfTheCount) {
   const PlanSet set = in_orders({0, 1, 2, 3}, {1, 0, 3, 2}, 2);
   EXPECT_EQ(first_fault(set), "no fault");
