@@ -27,7 +27,7 @@ struct alignas(kLineBytes) FailureRecord {
 };
 
 /// One record for each recent call of this rank. Peers that are stuck read it, to name calls that differ.
-struct alignas(kLineBytes) CallRecord {
+struct alignas(kLineBytes / 2) CallRecord {
   std::atomic<std::uint64_t> sequence;  ///< of the call, counted from 1, or persistent_sequence(); 0 while written
   std::atomic<std::uint64_t> count;
   std::atomic<std::uint64_t> kind;  ///< signature with its salt, collective, type and operation: pack_kind()
@@ -61,17 +61,20 @@ inline constexpr std::uint64_t kLeavesInRecord = std::uint64_t{1} << 26;
 /// Set in the kind of a call whose operation does not commute.
 inline constexpr std::uint64_t kOrderedInRecord = std::uint64_t{1} << 27;
 /// Records of the calls that share channels, then those of the persistent operations.
-inline constexpr std::size_t kSharedRecords = 16;
-inline constexpr std::size_t kCallRecords = 32;
+/// Ranks whose calls differ may be as many calls apart as rings of all channels have entries, before one of them waits.
+inline constexpr std::size_t kSharedRecords = 256;
+inline constexpr std::size_t kCallRecords = kSharedRecords + 16;
 
 /// The sequence of a persistent operation's start: its channel, and how often it was started there. Never equal to that
 /// of a call on the shared channels, which count from 1.
+inline constexpr std::uint64_t kPersistent = std::uint64_t{1} << 63;
+inline constexpr int kStartsBits = 40;
 constexpr std::uint64_t persistent_sequence(std::size_t channel, std::uint64_t starts) noexcept {
-  return static_cast<std::uint64_t>(channel + 1) << 40 | starts;
+  return kPersistent | static_cast<std::uint64_t>(channel) << kStartsBits | starts;
 }
-constexpr bool is_persistent(std::uint64_t sequence) noexcept { return sequence >> 40 != 0; }
+constexpr bool is_persistent(std::uint64_t sequence) noexcept { return (sequence & kPersistent) != 0; }
 constexpr std::size_t record_index(std::uint64_t sequence) noexcept {
-  return is_persistent(sequence) ? kSharedRecords + (sequence >> 40) % (kCallRecords - kSharedRecords)
+  return is_persistent(sequence) ? kSharedRecords + (sequence >> kStartsBits) % (kCallRecords - kSharedRecords)
                                  : sequence % kSharedRecords;
 }
 

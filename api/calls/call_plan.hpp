@@ -60,7 +60,7 @@ struct CallPlan {
     OnChannel(OnChannel&&) noexcept;
     OnChannel& operator=(OnChannel&&) noexcept;
     ~OnChannel();
-    InstalledPlan* plan = nullptr;
+    std::shared_ptr<InstalledPlan> plan;
     bool is_current = false;  ///< `program` is that of the present layout, if this has one
     bool has_program = false;
     std::unique_ptr<LinearProgram> memory;

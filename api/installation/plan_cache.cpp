@@ -21,6 +21,8 @@ constexpr std::size_t kClassesMax = 256;
 constexpr std::size_t kKeptInClass = 8;
 /// So many of a class's plans may be left over from calls that were in flight at once.
 constexpr std::size_t kLeftInClass = 32;
+/// Of a channel. Those of dropped classes are kept until there are so many.
+constexpr std::size_t kPlansMax = 384;
 
 /// Where a plain call's plan is looked for: by its length, or by a number for all lengths of like size.
 std::size_t place_of(const CallSpec& spec, std::uint64_t length) noexcept {
@@ -212,15 +214,21 @@ void PlanCache::install_one(CallPlan& call_plan, std::size_t channel, StartWaits
 }
 
 /// The call's plan on the channel, which all calls have that differ in their lengths and buffers alone.
-InstalledPlan* PlanCache::installed_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits) {
+std::shared_ptr<InstalledPlan> PlanCache::installed_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits) {
   const std::string key = key_of(call_plan);
-  auto found = plans_[channel].find(key);
-  if (found == plans_[channel].end()) {
-    auto fresh = make_plan(call_plan, channel, waits);
-    log_install(*fresh, key + " on channel " + std::to_string(channel), waits);
-    found = plans_[channel].emplace(key, std::move(fresh)).first;
-  }
-  return found->second.get();
+  Plans& plans = plans_[channel];
+  if (const auto found = plans.find(key); found != plans.end()) return found->second;
+  if (plans.size() >= kPlansMax) drop_unused(plans);
+  std::shared_ptr<InstalledPlan> fresh = make_plan(call_plan, channel, waits);
+  if (fresh->rings == nullptr) log_install(*fresh, key + " on channel " + std::to_string(channel), waits);
+  Counters::add(members_.transport().counters().installed_plans);
+  plans.emplace(key, fresh);
+  return fresh;
+}
+
+/// A plan on standing rings has nothing of its own that a peer knows, so each rank may drop it when it likes to.
+void PlanCache::drop_unused(Plans& plans) noexcept {
+  std::erase_if(plans, [](const auto& one) { return one.second->rings != nullptr && one.second.use_count() == 1; });
 }
 
 /// Binds the plan to the channel's standing rings if it can use them, or else assigns staging to it.
@@ -271,7 +279,6 @@ void PlanCache::log_install(InstalledPlan& plan, const std::string& key, StartWa
   const std::string text = key + " at " + std::to_string(staging_.used_bytes());
   const std::uint64_t number = installs_.add(XXH3_64bits(text.data(), text.size()));
   plan.unagreed = number;
-  Counters::add(members_.transport().counters().installed_plans);
   board_.put_install(number, installs_.word(number));
 }
 

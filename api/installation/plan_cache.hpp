@@ -52,10 +52,11 @@ class PlanCache {
   bool are_words_put() const noexcept { return board_.control_puts_done(); }
 
  private:
-  using Plans = std::map<std::string, std::unique_ptr<InstalledPlan>>;
+  using Plans = std::map<std::string, std::shared_ptr<InstalledPlan>>;
   void install_one(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
-  InstalledPlan* installed_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
+  std::shared_ptr<InstalledPlan> installed_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
   std::unique_ptr<InstalledPlan> make_plan(const CallPlan& call_plan, std::size_t channel, StartWaits& waits);
+  static void drop_unused(Plans& plans) noexcept;
   void log_install(InstalledPlan& plan, const std::string& key, StartWaits& waits);
   void forget_plans() noexcept;
 

@@ -32,19 +32,30 @@ std::string FailureMonitor::fault_text(const LengthFault& fault) const {
 /// message that now stands before the awaited one.
 std::optional<Finding> FailureMonitor::find_other_length(const OwnView& waiting_own) {
   for (const auto& channel : channels_) {
-    if (channel->current == nullptr || channel->awaited != 0 || channel->current->unequal == nullptr) continue;
+    if (channel->current == nullptr || channel->awaited != 0) continue;
     const Request& request = *channel->current;
     const std::function<bool(int)> has_ended = [&](int member) {
       return board_.completed_by(member) >= request.sequence;
+    };
+    const std::function<bool(int, std::uint32_t)> may_be_of_later_call = [&](int member, std::uint32_t tag) {
+      for (std::uint64_t later = request.sequence; later < request.sequence + kSharedRecords; ++later) {
+        const std::optional<CallSnapshot> theirs = board_.snapshot_of(member, later);
+        const bool is_known = theirs && theirs->sequence == later;
+        // A member may be far ahead by calls in which it sends and takes nothing.
+        if (!is_known && board_.has_come_to(member, later)) return true;
+        if (!is_known) return false;
+        if (theirs->count == kUnequalInRecord || static_cast<std::uint32_t>(theirs->kind >> 32) == tag) return true;
+      }
+      return false;
     };
     std::array<std::uint32_t, kSharedRecords> earlier;
     std::size_t count = 0;
     for (std::uint64_t back = 0; back < std::min<std::uint64_t>(kSharedRecords, calls_.sequence()); ++back) {
       const std::optional<CallSnapshot> recorded = calls_.recorded(calls_.sequence() - back);
-      if (!recorded || recorded->sequence >= request.sequence) continue;
+      if (!recorded || recorded->sequence >= request.sequence || recorded->count != kUnequalInRecord) continue;
       earlier[count++] = static_cast<std::uint32_t>(recorded->kind >> 32);
     }
-    if (!channel->execution.finds_other_length({{earlier.data(), count}, has_ended})) continue;
+    if (!channel->execution.finds_other_length({{earlier.data(), count}, has_ended, may_be_of_later_call})) continue;
     // A peer that has ended this call may have refused it: its notice is visible by now.
     OwnView own = waiting_own;
     set_request(own, request);

@@ -154,6 +154,8 @@ void FailureMonitor::look_for_refusals() noexcept {
   }
 }
 
+/// Signatures are salted with the calls before, so all calls after the first one that differs do differ. That one is
+/// named, if both ranks still have its record.
 void FailureMonitor::look_at_calls(const Request& request) noexcept {
   calls_.copy_records(own_records_);
   const bool is_pair = request.pair != nullptr;
@@ -161,10 +163,18 @@ void FailureMonitor::look_at_calls(const Request& request) noexcept {
   const auto call_of = [this](int member, std::uint64_t sequence) {
     return board_.snapshot_of(member, sequence).value_or(CallSnapshot{});
   };
+  const auto first_other = [&](int member, CallSnapshot theirs) {
+    while (is_other_call(theirs, own_records_)) {
+      const CallSnapshot before = call_of(member, theirs.sequence - 1);
+      if (before.sequence != theirs.sequence - 1 || !is_other_call(before, own_records_)) break;
+      theirs = before;
+    }
+    return theirs;
+  };
   for (MemberView& view : watched_) {
-    view.call = is_pair ? CallSnapshot{} : call_of(view.member, request.sequence);
+    view.call = is_pair ? CallSnapshot{} : first_other(view.member, call_of(view.member, request.sequence));
     if (needs_last) {
-      view.last_call = call_of(view.member, calls_.sequence());
+      view.last_call = first_other(view.member, call_of(view.member, calls_.sequence()));
     } else {
       view.last_call.sequence = 0;
     }

@@ -73,9 +73,8 @@ std::string hidden_difference(const CallSnapshot& call, const std::string& refus
 }
 
 std::optional<Finding> compare(const MemberView& view, const CallSnapshot& theirs, const OwnView& own) {
-  if (theirs.sequence == 0) return {};
+  if (!is_other_call(theirs, own.calls)) return {};
   const CallSnapshot& ours = own.calls[record_index(theirs.sequence)];
-  if (ours.sequence != theirs.sequence || ours.kind >> 32 == theirs.kind >> 32) return {};
   const std::string own_call = verb_of(ours) + (ours.sequence == own.sequence ? own.call() : call_text(spec_of(ours)));
   const std::string their_call = verb_of(theirs) + call_text(spec_of(theirs));
   const std::string own_text = std::to_string(own.member) + own_call;
@@ -97,6 +96,12 @@ Finding no_progress(int member, std::int64_t timeout_ns, const OwnView& own, con
 }
 
 }  // namespace
+
+bool is_other_call(const CallSnapshot& theirs, std::span<const CallSnapshot> own_calls) noexcept {
+  if (theirs.sequence == 0) return false;
+  const CallSnapshot& ours = own_calls[record_index(theirs.sequence)];
+  return ours.sequence == theirs.sequence && ours.kind >> 32 != theirs.kind >> 32;
+}
 
 std::int64_t OwnView::calls_are_told_ns() const noexcept { return std::min(kCallsAreToldNs, timeout_ns / 2); }
 

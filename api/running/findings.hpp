@@ -85,6 +85,8 @@ std::optional<Finding> find_refused_call(std::span<const MemberView> watched, co
 /// A dead member of another node may have ended this call before it died, and then this rank mostly goes on. So such a
 /// member counts as lost only after this rank has waited for a moment.
 std::optional<Finding> find_dead_member(std::span<const MemberView> watched, const OwnView& own);
+/// Whether this rank has another call at the place of a member's.
+bool is_other_call(const CallSnapshot& theirs, std::span<const CallSnapshot> own_calls) noexcept;
 /// A member with another call at the same place. Persistent operations, sends and receives are in no order with other
 /// calls, so for them the last call before is compared as well.
 std::optional<Finding> find_other_call(std::span<const MemberView> watched, const OwnView& own);

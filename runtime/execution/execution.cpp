@@ -3,6 +3,15 @@
 #include "runtime/execution/execution.hpp"
 
 namespace torii {
+namespace {
+
+/// The peer that leaves a call without room in the outbox.
+int peer_of_outbox(const RunningCall& call) noexcept {
+  const SendEnd* const ring = call.plan->rings->outbox().awaited().ring;
+  return ring == nullptr ? -1 : ring->peer;
+}
+
+}  // namespace
 
 template <class Host>
 void BasicExecution<Host>::begin(InstalledPlan& plan, const CallShape& shape, const CallBuffers& buffers,
@@ -27,7 +36,8 @@ template <class Host>
 Progress BasicExecution<Host>::advance() noexcept {
   if (call_.plan->remote || call_.on_rings.lacks_room) {
     if (call_.on_rings.lacks_room) {
-      call_.on_rings.lacks_room = !call_.claim_extent();
+      const bool is_exchange = call_.plan->plan.exchange.exists();
+      call_.on_rings.lacks_room = !(is_exchange ? pairwise_.claim_extent() : call_.claim_extent());
       return call_.on_rings.lacks_room ? Progress::idle : Progress::moved;
     }
     call_.note(call_.transport.progress(), -1);
@@ -40,7 +50,7 @@ Progress BasicExecution<Host>::advance() noexcept {
 template <class Host>
 Stall BasicExecution<Host>::stall() const {
   if (call_.plan == nullptr) return {};
-  if (call_.on_rings.lacks_room) return {.peer = call_.plan->rings->outbox().awaited_peer(), .label = "its outbox"};
+  if (call_.on_rings.lacks_room) return {.peer = peer_of_outbox(call_), .label = "its outbox"};
   if (linear_.runs()) return linear_.stall();
   return call_.plan->plan.exchange.exists() ? pairwise_.stall() : lanes_.stall();
 }
@@ -48,7 +58,7 @@ Stall BasicExecution<Host>::stall() const {
 template <class Host>
 bool BasicExecution<Host>::awaits(int peer) const noexcept {
   if (call_.plan == nullptr) return false;
-  if (call_.on_rings.lacks_room) return call_.plan->rings->outbox().awaited_peer() == peer;
+  if (call_.on_rings.lacks_room) return peer_of_outbox(call_) == peer;
   if (linear_.runs()) return linear_.awaits(peer);
   return call_.plan->plan.exchange.exists() ? pairwise_.awaits(peer) : lanes_.awaits(peer);
 }

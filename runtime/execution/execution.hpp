@@ -74,11 +74,12 @@ class BasicExecution {
   std::string refusal() const { return offers_.refusal(); }
   /// With status `mismatch`: the block on whose length two ranks differ.
   const LengthFault& length_fault() const noexcept { return pairwise_.length_fault(); }
-  /// A slow check of a call with unequal blocks. True, with status `mismatch`, if the call waits for a block that is
-  /// known to have another length at its other end.
+  /// A slow check. True, with status `mismatch`, if the call waits for a block that is known to have another length at
+  /// its other end, or on a standing ring if a block of an earlier call had.
   bool finds_other_length(const LengthEvidence& evidence) noexcept {
-    return call_.plan != nullptr && !linear_.runs() && call_.buffers.blocks != nullptr &&
-           pairwise_.finds_other_length(evidence);
+    if (call_.plan == nullptr) return false;
+    if (call_.plan->rings != nullptr && pairwise_.finds_unexpected_block(evidence)) return true;
+    return !linear_.runs() && call_.buffers.blocks != nullptr && pairwise_.finds_other_length(evidence);
   }
   Stall stall() const;
   /// Whether a step that is next in the call needs a message from that context rank, or sends one there that has not

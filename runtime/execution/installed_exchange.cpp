@@ -3,10 +3,18 @@
 #include "runtime/execution/stream_addresses.hpp"
 #include "runtime/plan/transfer_rules.hpp"
 
+static_assert(torii::kExchangeOffersBegin + torii::kOfferLines == torii::kPairOfferLines);
+
 namespace torii {
 namespace {
 
 constexpr int kLines = kOfferLines;
+
+void set_lines(ExchangePeer& peer, const OfferLine& theirs, const OfferLine& own) {
+  peer.their_lines = theirs.line;
+  peer.their_lines_offset = theirs.line_offset;
+  peer.own_lines = own.line;
+}
 
 ExchangePeer exchange_peer(const Plan& plan, const StreamAddresses& addresses, int peer, bool sends, bool takes) {
   const int rank = plan.rank;
@@ -18,6 +26,13 @@ ExchangePeer exchange_peer(const Plan& plan, const StreamAddresses& addresses, i
   result.sends = sends;
   result.takes = takes;
   const Stream stream = {.peer = peer};
+  if (ChannelRings* const rings = addresses.rings()) {
+    if (sends) result.out.ring = SendRing(addresses.standing_place(stream), &rings->to(peer, 0));
+    if (takes) result.in.ring = ReceiveRing(addresses.standing_place(stream), &rings->from(peer, 0));
+    set_lines(result, addresses.standing_offer_line(peer, peer, kExchangeOffersBegin),
+              addresses.standing_offer_line(peer, rank, kExchangeOffersBegin));
+    return result;
+  }
   if (sends) {
     result.out.ring = SendRing(
         addresses.ring_place(stream, peer, exchange.in_stream(peer, rank), rank, exchange.out_stream(rank, peer)));
@@ -27,10 +42,7 @@ ExchangePeer exchange_peer(const Plan& plan, const StreamAddresses& addresses, i
         addresses.ring_place(stream, rank, exchange.in_stream(rank, peer), peer, exchange.out_stream(peer, rank)));
   }
   if (result.remote) return result;
-  const OfferLine theirs = addresses.offer_line(peer, peer, kLines * rank);
-  result.their_lines = theirs.line;
-  result.their_lines_offset = theirs.line_offset;
-  result.own_lines = addresses.offer_line(peer, rank, kLines * peer).line;
+  set_lines(result, addresses.offer_line(peer, peer, kLines * rank), addresses.offer_line(peer, rank, kLines * peer));
   return result;
 }
 

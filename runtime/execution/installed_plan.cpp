@@ -94,6 +94,7 @@ class Installer {
     const Plan& plan = installed_.plan;
     if (plan.exchange.exists()) {
       install_exchange(installed_, addresses_);
+      if (placement_.rings != nullptr) use_rings(installed_, *placement_.rings, placement_.slots_least);
       keep_rings();
       return;
     }
@@ -173,7 +174,7 @@ class Installer {
     if (stream.delivery == Delivery::read_in_place) in.offer = index_of(offering, stream.peer);
     if (placement_.rings != nullptr) {
       const int ring = ring_of(installed_.plan.in, static_cast<std::size_t>(index));
-      in.ring = ReceiveRing(standing_place(stream), &placement_.rings->from(stream.peer, ring));
+      in.ring = ReceiveRing(addresses_.standing_place(stream), &placement_.rings->from(stream.peer, ring));
       return;
     }
     const Plan& sender = plans_.of(stream.peer);
@@ -185,14 +186,6 @@ class Installer {
       if (leader >= 0) place.payload_slots = leader_slots(sender, leader);
     }
     in.ring = ReceiveRing(place);
-  }
-
-  RingPlace standing_place(const Stream& stream) const {
-    RingPlace place;
-    place.peer = addresses_.context_rank(stream.peer);
-    place.credits = stream.credits;
-    place.messages = static_cast<std::uint32_t>(stream.bundles_per_segment());
-    return place;
   }
 
   bool is_copied_by_peer(const Stream& stream) {
@@ -283,7 +276,7 @@ class Installer {
     out.leader = leaders_[static_cast<std::size_t>(index)];
     if (placement_.rings != nullptr) {
       const int ring = ring_of(installed_.plan.out, static_cast<std::size_t>(index));
-      RingPlace place = standing_place(stream);
+      RingPlace place = addresses_.standing_place(stream);
       place.leads = out.leader < 0 || out.leader == index;
       out.ring = SendRing(place, &placement_.rings->to(stream.peer, ring));
       return;

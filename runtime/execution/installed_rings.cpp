@@ -24,7 +24,11 @@ std::vector<bool> outs_with_payload(const Plan& plan) {
 
 bool binds_to_rings(const Plan& plan, int slots_least, std::size_t segment_bytes, Widening widening,
                     const RingSizes& sizes) noexcept {
-  if (plan.exchange.exists() || plan.slots > sizes.entries) return false;
+  if (plan.slots > sizes.entries) return false;
+  if (plan.exchange.exists()) {
+    const std::size_t message_bytes = round_up(segment_bytes, kLineBytes);
+    return message_bytes <= sizes.outbox_bytes / static_cast<std::size_t>(std::max(plan.ranks - 1, 1));
+  }
   if (slots_least > sizes.entries - (entry_published_every(sizes.entries) - 1)) return false;
   if (std::max(plan.in_streams_max, plan.out_streams_max) > sizes.rings) return false;
   const std::size_t payload_bytes =
@@ -42,7 +46,8 @@ void use_rings(InstalledPlan& installed, ChannelRings& rings, int slots_least) {
   uses.payload_slots = SlotOrder(plan.slots);
   uses.short_most = kInlineBytes / widened(static_cast<std::size_t>(plan.bundle_max), installed.widening);
   uses.every_entry = static_cast<std::uint64_t>(entry_published_every(entries));
-  uses.every_payload = static_cast<std::uint64_t>(published_every(plan.slots, slots_least));
+  uses.every_payload =
+      plan.exchange.exists() ? 1 : static_cast<std::uint64_t>(published_every(plan.slots, slots_least));
   for (const InstalledIn& in : installed.in) {
     uses.numbering.push_back({&in.ring.end(), in.ring.place().messages});
     uses.incoming.push_back(&in.ring.end());
@@ -65,7 +70,7 @@ void use_rings(InstalledPlan& installed, ChannelRings& rings, int slots_least) {
     if (use_of[i] < 0 || leader < 0 || leader == static_cast<int>(i)) continue;
     uses.payloads[static_cast<std::size_t>(use_of[i])].leader = use_of[static_cast<std::size_t>(leader)];
   }
-  rings.outbox().allow_readers(uses.payloads.size());
+  rings.outbox().allow_readers(plan.exchange.exists() ? installed.exchange.peers.size() : uses.payloads.size());
 }
 
 }  // namespace torii

@@ -33,20 +33,23 @@ class PairwiseSchedule<Host>::SendOperation {
   std::size_t& sources_seen() const noexcept { return seen_; }
   std::size_t bytes() const noexcept { return bytes_; }
   static bool has_arrived(const ReceiveRing&, std::size_t) noexcept { return true; }
+  /// A peer that has made its offer has taken all messages before this call: the entry for the one signal of a block
+  /// that is written in place is free.
   bool is_free(const SendRing& ring) const noexcept {
-    return turn_.out_way != Way::through_slots || ring.may_fill(call_, call_.slots, message());
+    if (turn_.out_way != Way::through_slots) return true;
+    return ring.stands() ? ring.has_entry(call_, message()) : ring.may_fill(call_, call_.slots, message());
   }
   bool move() const noexcept {
     if (turn_.out_way == Way::write_in_place) {
       schedule_.store_in_peer(reinterpret_cast<std::byte*>(turn_.peer_result + turn_.out_bytes), from(), bytes_,
                               call_.plan->stores[0]->in_place.of(block_.bytes), false);
     } else if (turn_.out_way == Way::through_slots && sendable() == nullptr) {
-      std::byte* const to = peer_.out.ring.payload(call_.slots, message(), bytes_);
+      std::byte* const to = call_.payload(peer_.out.ring, message(), bytes_);
       if (peer_.remote) {
         kernels::copy(to, from(), bytes_, false);
       } else {
         schedule_.store_in_peer(to, from(), bytes_, call_.plan->stores[0]->slots.of(bytes_),
-                                message() < call_.slots.count);
+                                call_.touches_first(peer_.out.ring, message()));
       }
     }
     return true;
@@ -54,11 +57,20 @@ class PairwiseSchedule<Host>::SendOperation {
   static void skip() noexcept {}
   /// A block that is written in place has one signal: that of its last message.
   void signal(const SendRing& ring) const noexcept {
+    const std::uint32_t signature = schedule_.pair_signature(block_.bytes);
     if (turn_.out_way == Way::through_slots) {
-      ring.signal(call_, schedule_.pair_signature(block_.bytes), message(), bytes_, sendable());
+      if (ring.stands()) {
+        ring.signal_entry(call_, signature, message(), bytes_);
+      } else {
+        ring.signal(call_, signature, message(), bytes_, sendable());
+      }
     } else if (turn_.out_way == Way::write_in_place && completes_block(turn_.out_bytes, bytes_, block_.bytes)) {
       const std::uint64_t last = peer_.sent + schedule_.messages_of(block_.bytes) - 1;
-      ring.signal(call_, schedule_.pair_signature(block_.bytes), last, block_.bytes);
+      if (ring.stands()) {
+        ring.signal_entry(call_, signature, last, block_.bytes);
+      } else {
+        ring.signal(call_, signature, last, block_.bytes);
+      }
     }
   }
   static void release(const ReceiveRing&) noexcept {}
@@ -115,7 +127,9 @@ class PairwiseSchedule<Host>::TakeOperation {
     auto* const to = reinterpret_cast<std::byte*>(call_.buffers.result + static_cast<std::uintptr_t>(block_.offset) +
                                                   turn_.in_bytes);
     if (turn_.in_way == Way::through_slots) {
-      schedule_.store_in_result(to, peer_.in.ring.payload(call_.slots, message(), bytes_), bytes_);
+      const std::byte* const from = payload();
+      if (from == nullptr) return false;
+      schedule_.store_in_result(to, from, bytes_);
     } else if (turn_.in_way == Way::read_in_place) {
       schedule_.store_in_result(to, reinterpret_cast<const void*>(turn_.peer_input + turn_.in_bytes), bytes_);
     } else {
@@ -129,16 +143,35 @@ class PairwiseSchedule<Host>::TakeOperation {
   /// A transfer that used no slots leaves the same credits as one that did: that of the last message in each slot.
   void release(const ReceiveRing& ring) const noexcept {
     if (turn_.in_way == Way::through_slots) {
-      ring.release(call_, message());
+      if (ring.stands()) {
+        ring.end().take(message());
+        // The sender may have one place alone for the payloads of a long block.
+        ring.end().publish(Ring::is_inline(block_.bytes) ? call_.plan->uses.every_entry : 1, call_.transport);
+      } else {
+        ring.release(call_, message());
+      }
       return;
     }
     if (!completes_block(turn_.in_bytes, bytes_, block_.bytes)) return;
+    if (ring.stands()) {
+      ring.end().take_below(end());
+      ring.end().publish(1, call_.transport);
+      return;
+    }
     for (std::uint64_t one = first_released(peer_.taken, end(), call_.slots.count); one < end(); ++one) {
       ring.release(call_, one);
     }
   }
 
  private:
+  /// That of the message that has arrived; nullptr, and the call has failed, if it is said to be outside the sender's
+  /// arena.
+  const std::byte* payload() const noexcept {
+    const ReceiveRing& ring = peer_.in.ring;
+    if (!ring.stands() || Ring::is_inline(bytes_)) return ring.payload(call_.slots, message(), bytes_);
+    const std::uint64_t at = ring.outside_offset(ring.offset(call_.slots, message()));
+    return call_.accepts(peer_.context_rank, at, bytes_) ? ring.end().sender_arena + at : nullptr;
+  }
   std::uint64_t message() const noexcept { return peer_.taken + turn_.in_bytes / call_.shape->layout.segment_bytes(); }
   /// The first message after this block's.
   std::uint64_t end() const noexcept { return peer_.taken + schedule_.messages_of(block_.bytes); }

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "runtime/base/tuned_constants.hpp"
+#include "runtime/execution/exchange_on_rings.hpp"
 #include "runtime/execution/pairwise_operations.hpp"
 #include "runtime/execution/sending.hpp"
 #include "runtime/execution/try_run.hpp"
@@ -58,6 +59,7 @@ void PairwiseSchedule<Host>::begin() noexcept {
   sends_.next = takes_.next = 0;
   own_block_kept_ = false;
   free_of_ = 0;
+  if (call_.plan->rings != nullptr) take_numbers(*call_.plan);
   call_.find_sendable(exchange_operand_stays(call_.plan->plan.exchange), false);
   choose_private_read();
   for (std::size_t i = 0; i < exchange.peers.size(); ++i) {
@@ -74,6 +76,24 @@ void PairwiseSchedule<Host>::begin() noexcept {
     turn.makes_offer = sends_by_offer || takes_by_offer;
     if (turn.makes_offer) offer(peer);
   }
+  if (call_.plan->rings != nullptr) {
+    call_.on_rings.is_long = true;
+    call_.on_rings.lacks_room = !claim_extent();
+  }
+}
+
+/// A rank whose operand its peers reach sends no long block through slots.
+template <class Host>
+bool PairwiseSchedule<Host>::claim_extent() noexcept {
+  const std::vector<ExchangePeer>& peers = call_.plan->exchange.peers;
+  slot_bytes_.assign(peers.size(), 0);
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    const Turn& turn = turns_[i];
+    const bool may_use_slots = turn.out_way == Way::through_slots || reach_of_input() == kByValue;
+    const std::size_t bytes = block_to(peers[i].rank).bytes;
+    if (may_use_slots && !turn.sent && !Ring::is_inline(bytes)) slot_bytes_[i] = bytes;
+  }
+  return claim_blocks(call_, slot_bytes_);
 }
 
 /// Members count turns whether or not they have an operand to read.
@@ -170,12 +190,12 @@ Progress PairwiseSchedule<Host>::advance() noexcept {
   const bool all = sends_.active.empty() && takes_.active.empty() && sends_.next == exchange.sends_in.size() &&
                    takes_.next == exchange.takes_in.size() && operands_are_free();
   if (!all) return moved ? Progress::moved : Progress::idle;
-  InstalledExchange& done = call_.plan->exchange;
-  if (!call_.finish()) return Progress::idle;
+  if (!call_.has_drained()) return Progress::idle;
   for (std::size_t i = 0; i < turns_.size(); ++i) {
-    if (turns_[i].makes_offer) ++done.peers[i].offers_made;
+    if (turns_[i].makes_offer) ++call_.plan->exchange.peers[i].offers_made;
   }
-  return Progress::done;
+  if (call_.plan->rings != nullptr) hand_on_numbers(call_);
+  return call_.finish() ? Progress::done : Progress::idle;
 }
 
 /// Lets every transfer in flight move once, and starts the next ones of the order.
@@ -383,6 +403,15 @@ bool PairwiseSchedule<Host>::finds_other_length(const LengthEvidence& evidence) 
     }
   }
   return call_.status != Status::ok;
+}
+
+template <class Host>
+bool PairwiseSchedule<Host>::finds_unexpected_block(const LengthEvidence& evidence) noexcept {
+  const LengthFault found = find_unexpected_block(*call_.plan, call_.on_rings.lacks_room, evidence);
+  if (found.peer < 0) return false;
+  length_fault_ = found;
+  call_.note(Status::mismatch, found.peer);
+  return true;
 }
 
 template class PairwiseSchedule<RealHost>;

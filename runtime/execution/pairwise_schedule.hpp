@@ -5,31 +5,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <span>
 #include <vector>
 
 #include "runtime/execution/buffer_offers.hpp"
 #include "runtime/execution/host.hpp"
+#include "runtime/execution/length_fault.hpp"
 #include "runtime/execution/running_call.hpp"
 #include "runtime/plan/transfer_rules.hpp"
 
 namespace torii {
-
-/// Two ranks that give unequal lengths for the block between them.
-struct LengthFault {
-  int peer = -1;            ///< rank in the context; -1: there is none
-  bool comes_in = false;    ///< the block is for this rank, not for the peer
-  bool is_earlier = false;  ///< it belongs to an earlier call; its lengths may not be known any more, and are then 0
-  std::size_t peer_bytes = 0;
-  std::size_t own_bytes = 0;
-};
-
-/// A rank's knowledge of its earlier calls and of its peers when it looks for such a block.
-struct LengthEvidence {
-  std::span<const std::uint32_t> earlier;     ///< salted signatures of earlier calls of this rank
-  const std::function<bool(int)>& has_ended;  ///< whether that rank of the plan has ended this call
-};
 
 template <class Host>
 class PairwiseSchedule {
@@ -37,12 +21,17 @@ class PairwiseSchedule {
   PairwiseSchedule(Host host, RunningCall& call, BufferOffers& offers) : host_(host), call_(call), offers_(offers) {}
 
   void begin() noexcept;
+  /// On standing rings: takes room in the outbox for what this rank may send through slots. False: there is none yet.
+  bool claim_extent() noexcept;
   Progress advance() noexcept;
   Stall stall() const noexcept;
   bool awaits(int peer) const noexcept;
   /// A slow check: true, with status `mismatch`, if a block for which the call waits is known to have another length at
   /// its other end.
   bool finds_other_length(const LengthEvidence& evidence) noexcept;
+  /// The same for any call on standing rings: true if a block of an earlier call had another length at its other end,
+  /// so that the numbers of a ring differ between its ends.
+  bool finds_unexpected_block(const LengthEvidence& evidence) noexcept;
   /// With status `mismatch`.
   const LengthFault& length_fault() const noexcept { return length_fault_; }
   /// The most transfers that have been in flight at once. From any thread.
@@ -120,7 +109,8 @@ class PairwiseSchedule {
   [[no_unique_address]] Host host_;
   RunningCall& call_;
   BufferOffers& offers_;
-  std::vector<Turn> turns_;  ///< by peer of the pairwise exchange
+  std::vector<Turn> turns_;              ///< by peer of the pairwise exchange
+  std::vector<std::size_t> slot_bytes_;  ///< likewise: of the blocks for which room was taken in the outbox
   Pool sends_;
   Pool takes_;
   bool own_block_kept_ = false;

@@ -135,8 +135,10 @@ struct RunningCall {
   }
   /// False while an engine still holds what this call put: nobody may move it on for this rank after the call. Other
   /// puts of this rank do not count: their peers may take nothing for long.
+  bool has_drained() const noexcept { return !plan->remote || puts.drained(); }
+  /// False: it has not drained.
   bool finish() noexcept {
-    if (plan->remote && !puts.drained()) return false;
+    if (!has_drained()) return false;
     private_read.end(plan->private_reads.choice);
     const auto segments = static_cast<std::uint64_t>(shape->layout.segments());
     if (plan->rings != nullptr) {
@@ -208,7 +210,7 @@ struct RunningCall {
     const std::size_t before = bundle == 1 ? 0 : static_cast<std::size_t>(end.position + step.visit) % bundle;
     return payload(of.ring, number(of, end, step), bytes * bundle) + before * bytes;
   }
-  const std::byte* payload(const SendRing& ring, std::uint64_t message, std::size_t bytes) const noexcept {
+  std::byte* payload(const SendRing& ring, std::uint64_t message, std::size_t bytes) const noexcept {
     if (plan->rings == nullptr || Ring::is_inline(bytes)) return ring.payload(slots, message, bytes);
     return plan->rings->outbox_memory() + ring.payload_offset(on_rings.payload_slots, message);
   }

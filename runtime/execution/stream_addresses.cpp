@@ -24,13 +24,22 @@ OfferLine StreamAddresses::offer_line(int peer, int reader, int line) const {
   return result;
 }
 
-OfferLine StreamAddresses::standing_offer_line(int peer, int reader) const {
+OfferLine StreamAddresses::standing_offer_line(int peer, int reader, std::size_t line) const {
   OfferLine result;
   result.peer = context_rank(peer);
-  result.line_offset = reader == installed_.plan.rank ? placement_.rings->offer_offset_from(peer)
-                                                      : placement_.rings->offer_offset_at(peer);
+  result.line_offset = (reader == installed_.plan.rank ? placement_.rings->offers_offset_from(peer)
+                                                       : placement_.rings->offers_offset_at(peer)) +
+                       line * kLineBytes;
   result.line = placement_.transport->mapped(context_rank(reader), result.line_offset);
   return result;
+}
+
+RingPlace StreamAddresses::standing_place(const Stream& stream) const {
+  RingPlace place;
+  place.peer = context_rank(stream.peer);
+  place.credits = stream.credits;
+  place.messages = static_cast<std::uint32_t>(stream.bundles_per_segment());
+  return place;
 }
 
 RingPlace StreamAddresses::ring_place(const Stream& stream, int receiver, int in_index, int sender,

@@ -25,10 +25,13 @@ class StreamAddresses {
   std::byte* slots(int receiver, int in_index) const;
   /// One of the lines for buffer offers in the arena of `reader`, between the plan's rank and `peer`.
   OfferLine offer_line(int peer, int reader, int line) const;
-  /// The line of the channel's standing rings, likewise.
-  OfferLine standing_offer_line(int peer, int reader) const;
+  /// Line number `line` of kPairOfferLines on the channel's standing rings, likewise.
+  OfferLine standing_offer_line(int peer, int reader, std::size_t line = 0) const;
   /// One end of a stream; the plan's rank is the sender or the receiver.
   RingPlace ring_place(const Stream& stream, int receiver, int in_index, int sender, int out_index) const;
+  /// Of a stream on a standing ring.
+  RingPlace standing_place(const Stream& stream) const;
+  ChannelRings* rings() const noexcept { return placement_.rings; }
 
  private:
   std::uint64_t staging(int rank) const { return placement_.staging_offsets[static_cast<std::size_t>(rank)]; }

@@ -40,6 +40,7 @@ ChannelRings::ChannelRings(Transport& transport, const RingArea& area, const Rin
       channel_(channel),
       to_(members.context_ranks.size()),
       from_(members.context_ranks.size()),
+      exchange_offers_(members.context_ranks.size()),
       outbox_(area.sizes().outbox_bytes),
       outbox_offset_(own_offset() + area.outbox(channel)),
       outbox_memory_(transport.mapped(context_rank(members.rank), outbox_offset_)) {}
@@ -50,7 +51,8 @@ void ChannelRings::set_entries(RingEnd& end, int receiver, int ring, int sender)
         members_.offsets[static_cast<std::size_t>(receiver)] + area_.entries(kind, channel_, ring, sender);
     end.entries[static_cast<std::size_t>(kind)] = transport_.mapped(context_rank(receiver), offset);
   }
-  end.peer = context_rank(receiver == members_.rank ? sender : receiver);
+  end.rank = receiver == members_.rank ? sender : receiver;
+  end.peer = context_rank(end.rank);
   end.sleeping = transport_.sleeping(end.peer);
 }
 
@@ -60,6 +62,7 @@ ChannelRings::OwnRing& ChannelRings::own_ring(int ring) {
     place = std::make_unique<OwnRing>(area_.sizes());
     const int self = context_rank(members_.rank);
     place->send.peer = place->receive.peer = self;
+    place->send.rank = place->receive.rank = members_.rank;
     place->receive.sender_arena = transport_.mapped(self, 0);
     place->receive.arena_bytes = transport_.arena_bytes();
   }

@@ -39,11 +39,14 @@ class ChannelRings {
   /// Its place in this rank's arena.
   std::uint64_t outbox_offset() const noexcept { return outbox_offset_; }
 
-  /// The lines of buffer offers: this rank's to that peer, in the peer's arena, and the peer's to this rank.
-  std::uint64_t offer_offset_at(int peer) const noexcept {
-    return members_.offsets[static_cast<std::size_t>(peer)] + area_.offer(channel_, members_.rank);
+  /// The first of the lines of buffer offers: this rank's to that peer, in the peer's arena, and the peer's to this
+  /// rank.
+  std::uint64_t offers_offset_at(int peer) const noexcept {
+    return members_.offsets[static_cast<std::size_t>(peer)] + area_.offers(channel_, members_.rank);
   }
-  std::uint64_t offer_offset_from(int peer) const noexcept { return own_offset() + area_.offer(channel_, peer); }
+  std::uint64_t offers_offset_from(int peer) const noexcept { return own_offset() + area_.offers(channel_, peer); }
+  /// How many offers this rank has made to that peer in exchanges; the peer has made as many.
+  std::uint64_t& exchange_offers(int peer) noexcept { return exchange_offers_[static_cast<std::size_t>(peer)]; }
 
   bool are_used() const noexcept { return are_used_; }
   /// How many calls have used these rings: all members count alike.
@@ -73,6 +76,7 @@ class ChannelRings {
   std::vector<ByRing<SendEnd>> to_;  ///< by receiver, then by ring
   std::vector<ByRing<ReceiveEnd>> from_;
   ByRing<OwnRing> own_;
+  std::vector<std::uint64_t> exchange_offers_;  ///< by peer
   Outbox outbox_;
   std::uint64_t outbox_offset_;
   std::byte* outbox_memory_;

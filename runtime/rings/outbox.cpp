@@ -48,8 +48,8 @@ void Outbox::look(std::size_t bytes) noexcept {
   limit_ = std::min(end, next_ + std::max(bytes, kBytesPerLook));
 }
 
-int Outbox::awaited_peer() const noexcept {
-  return extents_first_ == extents_end_ ? -1 : reader(readers_first_).ring->peer;
+Outbox::Reader Outbox::awaited() const noexcept {
+  return extents_first_ == extents_end_ ? Reader{} : reader(readers_first_);
 }
 
 }  // namespace torii

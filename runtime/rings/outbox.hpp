@@ -42,18 +42,19 @@ class Outbox {
   }
   /// The receiver of that ring reads the extent until it has taken all messages below `number`.
   void add_reader(SendEnd& ring, std::uint64_t number) noexcept { reader(readers_end_++) = {&ring, number}; }
-  /// The context rank that has to read the oldest extent; -1 if nobody has to.
-  int awaited_peer() const noexcept;
+  /// The receiver of that ring reads an extent until it has taken all messages below `number`.
+  struct Reader {
+    SendEnd* ring = nullptr;
+    std::uint64_t number = 0;
+  };
+  /// Who has to read the oldest extent; a ring of nullptr if nobody has to.
+  Reader awaited() const noexcept;
 
  private:
   static constexpr std::size_t kExtents = 256;
   struct Extent {
     std::size_t begin = 0;
     std::uint64_t readers_end = 0;  ///< readers are numbered; this extent's are those below
-  };
-  struct Reader {
-    SendEnd* ring = nullptr;
-    std::uint64_t number = 0;
   };
   static std::size_t index(std::uint64_t extent) noexcept { return extent % kExtents; }
   Reader& reader(std::uint64_t number) noexcept { return readers_[number & (readers_.size() - 1)]; }

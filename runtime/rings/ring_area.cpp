@@ -64,7 +64,7 @@ RingArea::RingArea(const RingSizes& sizes) noexcept : sizes_(sizes) {
   take_firsts(EntryKind::cell);
   counts_bytes_ = round_up(static_cast<std::size_t>(sizes.rings) * sizeof(std::uint64_t), kLineBytes);
   counts_ = take(pairs * counts_bytes_);
-  offers_ = take(pairs * kLineBytes);
+  offers_ = take(pairs * kPairOfferLines * kLineBytes);
   take_firsts(EntryKind::wide_cell);
   take_firsts(EntryKind::line);
   others_ = take(pairs * static_cast<std::size_t>(sizes.rings - 1) * bytes_of_entries(sizes));

@@ -21,6 +21,11 @@ constexpr std::size_t entry_bytes(EntryKind kind) noexcept {
   return kind == EntryKind::line ? kLineBytes : kind == EntryKind::cell ? kCellBytes : kWideCellBytes;
 }
 
+/// The lines of a rank's buffer offers to another rank: one for plans of flows, behind it those of exchanges
+/// (line_of_offer()). Both kinds of plans may take turns: an offer of one is never overwritten by the other's.
+inline constexpr std::size_t kPairOfferLines = 3;
+inline constexpr std::size_t kExchangeOffersBegin = 1;
+
 /// How many rings a team has, and how large they are. Equal on all members.
 struct RingSizes {
   int ranks = 1;                 ///< of the team
@@ -56,8 +61,10 @@ class RingArea {
   std::size_t count(int channel, int ring, int receiver) const noexcept {
     return counts_ + pair(channel, receiver) * counts_bytes_ + static_cast<std::size_t>(ring) * sizeof(std::uint64_t);
   }
-  /// The line of `peer`'s buffer offer to this member.
-  std::size_t offer(int channel, int peer) const noexcept { return offers_ + pair(channel, peer) * kLineBytes; }
+  /// The first of the kPairOfferLines lines of `peer`'s buffer offers to this member.
+  std::size_t offers(int channel, int peer) const noexcept {
+    return offers_ + pair(channel, peer) * kPairOfferLines * kLineBytes;
+  }
   std::size_t outbox(int channel) const noexcept {
     return outboxes_ + static_cast<std::size_t>(channel) * sizes_.outbox_bytes;
   }

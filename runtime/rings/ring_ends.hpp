@@ -23,6 +23,7 @@ struct RingEnd {
   std::byte* entries[kEntryKinds] = {};  ///< by EntryKind: the first entry, in the receiver's arena
   std::uint64_t first = 0;               ///< the number of the first message of the channel's call
   int peer = 0;                          ///< rank in the context
+  int rank = 0;                          ///< the same in the team
   /// The mark of Transport::sleeping(); nullptr towards the rank itself, where there is nobody to wake.
   const std::atomic<std::uint32_t>* sleeping = nullptr;
 

@@ -248,7 +248,7 @@ TEST(DifferingCalls, AMemberThatLeavesInsteadIsNamed) {
     ASSERT_EQ(torii_team_split(team, 0, 0, nullptr, &part), TORII_OK);
     if (torii_team_rank(team) == 0) {
       int value = 0;
-      EXPECT_EQ(torii_broadcast(part, &value, 1, TORII_I32, 0), TORII_MISMATCH);
+      EXPECT_EQ(torii_broadcast(part, &value, 1, TORII_I32, 1), TORII_MISMATCH);
       EXPECT_TRUE(says(torii_last_error(), "rank 1 on host")) << torii_last_error();
       EXPECT_TRUE(says(torii_last_error(), "destroyed the team before it came to broadcast")) << torii_last_error();
     }

@@ -28,18 +28,23 @@ T one_of(std::mt19937_64& random, const std::vector<T>& values) {
   return values[random() % values.size()];
 }
 
+bool has_blocks(Collective collective) {
+  return collective == Collective::alltoall || collective == Collective::scatter || collective == Collective::gather;
+}
+
 struct Drawn {
   PlanRun run;
   std::string name;
 };
 
-/// A request of flows that some algorithm serves.
+/// A request that some algorithm serves.
 Drawn draw(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   while (true) {
     PlanRequest request;
-    request.collective = one_of<Collective>(random, {Collective::allreduce, Collective::allreduce, Collective::reduce,
-                                                     Collective::broadcast, Collective::alltoall});
+    request.collective = one_of<Collective>(
+        random, {Collective::allreduce, Collective::allreduce, Collective::reduce, Collective::broadcast,
+                 Collective::alltoall, Collective::alltoall, Collective::scatter, Collective::gather});
     const int ranks = one_of<int>(random, {2, 3, 4, 5, 6});
     const auto topology = random() % 4;
     request.topology = topology == 0 && ranks == 4   ? Topology::parse("torus:2x2", 4)
@@ -55,7 +60,7 @@ Drawn draw(std::uint64_t seed) {
                       .radix = 2};
     const Algorithm& row = catalogue()[random() % catalogue().size()];
     const std::size_t count = one_of<std::size_t>(random, {1, 2, 6, 14, 100, 3001}) *
-                              (request.collective == Collective::alltoall ? static_cast<std::size_t>(ranks) : 1);
+                              (has_blocks(request.collective) ? static_cast<std::size_t>(ranks) : 1);
     const bool is_program = random() % 2 == 0;
     const int entries = one_of<int>(random, {8, 16, 64});
     if (!row.why_not(request).empty()) continue;
@@ -66,8 +71,7 @@ Drawn draw(std::uint64_t seed) {
     drawn.run.program = is_program;
     drawn.run.allocated = random() % 3 == 0;
     const RingSizes sizes = {ranks, 1, entries, 8, std::size_t{1} << 20};
-    if (drawn.run.plans[0].exchange.exists() ||
-        !binds_to_rings(drawn.run.plans[0], drawn.run.slots_least, request.tuning.segment_bytes, widening_of(Type::f16),
+    if (!binds_to_rings(drawn.run.plans[0], drawn.run.slots_least, request.tuning.segment_bytes, widening_of(Type::f16),
                         sizes)) {
       continue;
     }
@@ -112,6 +116,22 @@ TEST(StandingRings, AnOutboxForOneCallIsEnough) {
   }
 }
 
+/// Every rank waits for room for the blocks of all peers, each of which has one place alone.
+TEST(StandingRings, AnOutboxWithOnePlaceForEachBlockIsEnough) {
+  PlanRequest request;
+  request.collective = Collective::alltoall;
+  request.topology = Topology::node(4);
+  request.tuning = {.segment_bytes = 512, .slots = 4, .window = 2};
+  PlanRun run = make_run("direct", request, 4 * 3001);
+  run.calls = 20;
+  run.rings = RingSizes{4, 1, 8, 1, std::size_t{3} * 512};
+  ASSERT_TRUE(binds_to_rings(run.plans[0], run.slots_least, request.tuning.segment_bytes, Widening::none, *run.rings));
+  const PlanOutcome standing = run_plans(run, filler(run));
+  ASSERT_TRUE(standing.ok());
+  run.rings.reset();
+  EXPECT_TRUE(standing.has_results_of(run_plans(run, filler(run))));
+}
+
 TEST(StandingRings, APayloadOutsideItsSendersArenaIsNotRead) {
   PlanRequest request;
   request.collective = Collective::broadcast;
@@ -128,6 +148,16 @@ TEST(StandingRings, APayloadOutsideItsSendersArenaIsNotRead) {
     EXPECT_NE(outcome.refusals[1].find("400 bytes"), std::string::npos) << outcome.refusals[1];
     EXPECT_NE(outcome.refusals[1].find("which has 4096 bytes"), std::string::npos) << outcome.refusals[1];
   }
+  request.collective = Collective::alltoall;
+  request.tuning.one_shot = false;
+  PlanRun exchange = make_run("direct", request, 2000);
+  exchange.rings = RingSizes{2, 1, 8, 8, std::size_t{1} << 16};
+  ASSERT_TRUE(exchange.plans[0].exchange.exists());
+  EXPECT_TRUE(run_plans(exchange, filler(exchange)).ok());
+  exchange.arena_ends_at = 4096;
+  const PlanOutcome outcome = run_plans(exchange, filler(exchange));
+  EXPECT_EQ(outcome.status[1], Status::transport);
+  EXPECT_NE(outcome.refusals[1].find("4000 bytes"), std::string::npos) << outcome.refusals[1];
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ std::vector<Stretch> stretches_of(const RingArea& area) {
     all.push_back({area.outbox(channel), sizes.outbox_bytes, "outbox" + where});
     for (int peer = 0; peer < sizes.ranks; ++peer) {
       const std::string with = where + " with " + std::to_string(peer);
-      all.push_back({area.offer(channel, peer), kLineBytes, "offer line" + with});
+      all.push_back({area.offers(channel, peer), kPairOfferLines * kLineBytes, "offer lines" + with});
       for (int ring = 0; ring < sizes.rings; ++ring) {
         const std::string which = with + ", ring " + std::to_string(ring);
         all.push_back({area.count(channel, ring, peer), sizeof(std::uint64_t), "count" + which});
@@ -77,7 +77,7 @@ TEST(RingArea, TheWordsOfTheFirstRingsComeFirst) {
       for (int peer = 0; peer < 3; ++peer) {
         EXPECT_LE(area.entries(EntryKind::line, 1, ring, peer) + 8 * kLineBytes, area.words_bytes(rings));
         EXPECT_LT(area.count(1, ring, peer), area.words_bytes(rings));
-        EXPECT_LT(area.offer(1, peer), area.words_bytes(rings));
+        EXPECT_LE(area.offers(1, peer) + kPairOfferLines * kLineBytes, area.words_bytes(rings));
       }
     }
   }
@@ -241,11 +241,11 @@ TEST(Outbox, NamesWhomItWaitsFor) {
   slow.end.peer = 5;
   Outbox outbox(1024);
   outbox.allow_readers(1);
-  EXPECT_EQ(outbox.awaited_peer(), -1);
+  EXPECT_EQ(outbox.awaited().ring, nullptr);
   ASSERT_EQ(outbox.claim(1024, 1), 0u);
   outbox.add_reader(slow.end, 1);
   EXPECT_FALSE(outbox.claim(64, 1));
-  EXPECT_EQ(outbox.awaited_peer(), 5);
+  EXPECT_EQ(outbox.awaited().ring->peer, 5);
   slow.count = 1;
   EXPECT_EQ(outbox.claim(64, 1), 0u);
 }
