@@ -174,7 +174,7 @@ void PlanWorld::name_rings(const Rank& made, Memory& memory) const {
                   own + "wide cells" + which);
     }
     memory.name(ground + area.count(0, 0, peer), kLineBytes, own + "counts of rings to rank " + std::to_string(peer));
-    memory.name(ground + area.offer(0, peer), kLineBytes, own + "offer line" + from);
+    memory.name(ground + area.offers(0, peer), kPairOfferLines * kLineBytes, own + "offer lines" + from);
   }
   memory.name(ground + area.outbox(0), area.sizes().outbox_bytes, own + "outbox");
 }

@@ -62,6 +62,10 @@ constexpr Planted kPlanted[] = {
     {38, "a message taken ahead counts like the one before it", "5 segments, rings of 2 entries"},
     {39, "a ring's numbers begin anew with each call", "cells, rings of 1 entry"},
     {40, "a message is signalled before its offset is stored", "payload in the outbox"},
+    {41, "the numbers of a ring begin anew after an exchange", "exchange, flows, exchange by value", true},
+    {42, "the last message of a block that is read in place is not awaited",
+     "pairwise read in place, rings of 2 entries"},
+    {43, "the offers of all exchanges of a pair use one line", "exchange, flows, exchange", true},
 };
 
 Outcome explore_with(const Planted& fault, const Listed& listed) {

@@ -202,6 +202,42 @@ void add_standing_rings(List& list) {
            false);
 }
 
+void add_exchanges_on_rings(List& list) {
+  const auto exchange = [](std::vector<Call> calls, int slots = 2) {
+    return catalogued("pairwise", "direct", 2, Collective::alltoall, slots, 2, std::move(calls));
+  };
+  const Call by_value = {.count = 16};
+  const Call in_place = {.count = 16, .in_place = true};
+  for (int entries = 1; entries <= 3; ++entries) {
+    list.add(on_rings(exchange(times(2, by_value), entries), entries, 1));
+    PlanCase at_once = exchange({{.count = 16, .unequal = true}, {.count = 2, .unequal = true}, by_value}, entries);
+    at_once.name += " at once";
+    list.add(on_rings(std::move(at_once), entries));
+    PlanCase longer = exchange({{.count = 48}}, entries);
+    longer.name += ", 3 messages to each";
+    list.add(on_rings(std::move(longer), entries, 1), entries == 1);
+  }
+  PlanCase read = exchange(times(2, in_place));
+  read.name += " read in place";
+  for (Plan& plan : read.plans) plan.exchange.prefers_reads = true;
+  list.add(on_rings(std::move(read), 2));
+  list.add(on_rings(
+      in_turn("pairwise in place, then by value, then in place", exchange({}), {}, {in_place, by_value, in_place}), 2));
+  // Rings and lines of offers are those of both plans.
+  const auto broadcast = [] { return catalogued("", "node", 2, Collective::broadcast, 2, 2, {}); };
+  const auto of_other = [](Call call) {
+    call.plan = 1;
+    return call;
+  };
+  list.add(on_rings(
+      in_turn("exchange, flows, exchange", exchange({}), {broadcast()}, {in_place, of_other(in_place), in_place}), 2));
+  list.add(on_rings(in_turn("exchange, flows, exchange by value", exchange({}), {line("", 2, 2, 1, {})},
+                            {by_value, of_other({.count = 8, .program = true}), by_value}),
+                    1, 2));
+  list.add(on_rings(
+      in_turn("flows, exchange, flows", broadcast(), {exchange({})}, {in_place, of_other(in_place), in_place}), 2));
+}
+
 void add_networks(List& list) {
   for (int slots = 1; slots <= 3; ++slots) {
     const auto segments = [&](std::size_t count) { return line("", 2, slots, 2, {{.count = 8 * count}}); };
@@ -320,6 +356,7 @@ std::vector<Listed> worlds(bool full) {
   List list;
   add_rings(list);
   add_standing_rings(list);
+  add_exchanges_on_rings(list);
   add_networks(list);
   add_places(list);
   add_exchanges(list);
