@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of a team on standing rings whose calls differ, and who run on until one of them has to wait: then the first
+// difference is named, if both still have its record. No rank gets data of another call.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/thread_team.hpp"
+
+namespace torii::tests {
+namespace {
+
+ThreadTeam apart(int ranks, const std::string& settings = "") {
+  ThreadTeam options;
+  options.ranks = ranks;
+  options.settings = "STANDING_RINGS=1\nCHANNELS=1\nTIMEOUT=20\n" + settings;
+  return options;
+}
+
+bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// An alltoallv in which this rank sends `sent` bytes to `receiver` and nothing else, and takes `taken` from rank 0.
+torii_status send_bytes(torii_team* team, int receiver, std::size_t sent, std::size_t taken) {
+  const auto ranks = static_cast<std::size_t>(torii_team_ranks(team));
+  std::vector<std::size_t> out(ranks, 0);
+  std::vector<std::size_t> in(ranks, 0);
+  out[static_cast<std::size_t>(receiver)] = sent;
+  in[0] = taken;
+  const std::vector<std::byte> input(sent + 1);
+  std::vector<std::byte> result(taken + 1);
+  return torii_alltoallv(team, input.data(), out.data(), nullptr, result.data(), in.data(), nullptr, TORII_U8);
+}
+
+TEST(CallsApart, ABroadcastsRootNeedsNobody) {
+  run_as_threads(apart(2), [](torii_context*, torii_team* team) {
+    std::vector<std::int32_t> values(4, 5);
+    if (torii_team_rank(team) == 0) {
+      EXPECT_EQ(torii_broadcast(team, values.data(), values.size(), TORII_I32, 0), TORII_OK) << torii_last_error();
+    }
+    // The other rank makes its first call only after that: by a message that no team carries.
+    EXPECT_EQ(torii_team_rank(team) == 0 ? torii_send(team, values.data(), 4, TORII_I32, 1, 0)
+                                         : torii_recv(team, values.data(), 4, TORII_I32, 0, 0, nullptr),
+              TORII_OK);
+    if (torii_team_rank(team) == 1) {
+      EXPECT_EQ(torii_broadcast(team, values.data(), values.size(), TORII_I32, 0), TORII_OK) << torii_last_error();
+    }
+    EXPECT_EQ(values, std::vector<std::int32_t>(4, 5));
+  });
+}
+
+/// Each is the root of its own broadcasts, so none waits. The counts tell which call of many is named.
+TEST(CallsApart, TheFirstOfManyDifferentCallsIsNamed) {
+  for (const std::size_t before : {0, 3}) {
+    run_as_threads(apart(2), [&](torii_context*, torii_team* team) {
+      const int rank = torii_team_rank(team);
+      std::vector<std::int32_t> values(200);
+      for (std::size_t call = 0; call < before; ++call) {
+        ASSERT_EQ(torii_broadcast(team, values.data(), 1, TORII_I32, 0), TORII_OK) << torii_last_error();
+      }
+      for (std::size_t call = 0; call < 50; ++call) {
+        ASSERT_EQ(torii_broadcast(team, values.data(), 100 + call, TORII_I32, rank), TORII_OK) << torii_last_error();
+      }
+      EXPECT_EQ(torii_barrier(team), TORII_MISMATCH);
+      const std::string text = torii_last_error();
+      EXPECT_TRUE(says(text, "rank 0 calls broadcast of 100 x i32, root 0")) << text;
+      EXPECT_TRUE(says(text, "rank 1 calls broadcast of 100 x i32, root 1")) << text;
+    });
+  }
+}
+
+/// No wrong element arrives, although the messages of the second broadcast have the places of the first one's.
+TEST(CallsApart, ACallThatOneRankLeavesOutGivesNobodyOtherData) {
+  run_as_threads(apart(3), [](torii_context*, torii_team* team) {
+    const int rank = torii_team_rank(team);
+    torii_status status = TORII_OK;
+    for (std::int64_t call = 0; call < 40 && status == TORII_OK; ++call) {
+      if (call == 10 && rank == 2) continue;
+      std::vector<std::int64_t> values(static_cast<std::size_t>(call) + 5, rank == 0 ? call : -1);
+      status = torii_broadcast(team, values.data(), values.size(), TORII_I64, 0);
+      if (status == TORII_OK) {
+        EXPECT_EQ(values, std::vector<std::int64_t>(values.size(), call));
+      }
+    }
+    if (status == TORII_OK) status = torii_barrier(team);
+    EXPECT_EQ(status, TORII_MISMATCH) << torii_last_error();
+  });
+}
+
+/// The numbers of the ring from rank 0 to rank 1 then differ between its ends, whatever the calls after it are.
+TEST(CallsApart, ABlockThatWasNotExpectedIsNamedByAnotherCollective) {
+  for (const std::size_t bytes : {8, 3000}) {
+    for (const std::size_t count : {1, 20, 5000}) {
+      run_as_threads(apart(2), [&](torii_context*, torii_team* team) {
+        std::vector<std::int64_t> values(count);
+        const bool is_first = torii_team_rank(team) == 0;
+        ASSERT_EQ(send_bytes(team, 1, is_first ? bytes : 0, 0), TORII_OK) << torii_last_error();
+        torii_status status = torii_broadcast(team, values.data(), values.size(), TORII_I64, 0);
+        if (status == TORII_OK) status = torii_barrier(team);
+        EXPECT_EQ(status, TORII_MISMATCH);
+        const std::string text = torii_last_error();
+        EXPECT_TRUE(says(text, "has " + std::to_string(bytes) + " bytes for rank 1")) << text;
+        EXPECT_TRUE(says(text, "which has 0: unequal lengths")) << text;
+        EXPECT_TRUE(says(text, "during a call before this broadcast")) << text;
+      });
+    }
+  }
+}
+
+/// Rank 1, which did not expect the block, waits for no message of rank 0. Rank 0 waits for its outbox at last.
+TEST(CallsApart, ABlockThatNobodyTakesFillsTheOutboxAndIsNamed) {
+  run_as_threads(apart(3, "CROSS_MEMORY=off\n"), [](torii_context*, torii_team* team) {
+    const bool is_first = torii_team_rank(team) == 0;
+    ASSERT_EQ(send_bytes(team, 1, is_first ? 3000 : 0, 0), TORII_OK) << torii_last_error();
+    std::vector<std::int64_t> input(2000, 1);
+    std::vector<std::int64_t> result(2000);
+    torii_status status = TORII_OK;
+    for (int call = 0; call < 300 && status == TORII_OK; ++call) {
+      status = torii_reduce(team, input.data(), result.data(), input.size(), TORII_I64, TORII_SUM, 2);
+    }
+    EXPECT_EQ(status, TORII_MISMATCH);
+    const std::string text = torii_last_error();
+    EXPECT_TRUE(says(text, "has sent rank 1")) << text;
+    EXPECT_TRUE(says(text, "a block that it did not expect")) << text;
+  });
+}
+
+}  // namespace
+}  // namespace torii::tests
