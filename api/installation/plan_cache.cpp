@@ -246,7 +246,8 @@ std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, s
   for (const Member& member : members_.all()) placement.context_ranks.push_back(member.context_rank);
   const Widening widening = call_plan.selected->widening;
   const bool has_rings = rings_ != nullptr && channel < rings_->channels();
-  if (has_rings && binds_to_rings(plan, placement.slots_least, segment_bytes, widening, rings_->area().sizes())) {
+  const RingNeeds needs = {placement.slots_least, pair_streams_most(*algorithm, request, plan)};
+  if (has_rings && binds_to_rings(plan, needs, segment_bytes, widening, rings_->area().sizes())) {
     staging_.reserve_rings();
     placement.rings = &rings_->on(channel);
     return std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, widening, placement));

@@ -388,8 +388,10 @@ ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) 
 
 }  // namespace
 
-extern const Algorithm kBucket = {
-    "bucket",   "rings along all dimensions; Jain and Sabharwal, ICS 2010", why_not, plan, order, nullptr, nullptr,
-    slots_least};
+extern const Algorithm kBucket = {"bucket", "rings along all dimensions; Jain and Sabharwal, ICS 2010",
+                                  why_not,  plan,
+                                  order,    nullptr,
+                                  nullptr,  slots_least,
+                                  0};
 
 }  // namespace torii

@@ -252,10 +252,14 @@ CostEstimate complete(const EstimateRequest& request) {
 
 }  // namespace
 
-extern const Algorithm kMultilane = {
-    "multilane",      "Chiba, Endo, Matsuoka, multi-lane scatter, with heads that forward",
-    why_not,          make_plan,
-    lane_trees_order, estimate,
-    complete};
+extern const Algorithm kMultilane = {"multilane",
+                                     "Chiba, Endo, Matsuoka, multi-lane scatter, with heads that forward",
+                                     why_not,
+                                     make_plan,
+                                     lane_trees_order,
+                                     estimate,
+                                     complete,
+                                     nullptr,
+                                     0};
 
 }  // namespace torii

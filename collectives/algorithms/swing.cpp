@@ -182,6 +182,9 @@ Plan plan(const PlanRequest& request, int rank) {
 }  // namespace
 
 extern const Algorithm kSwing = {"swing", "swing; De Sensi, Bonato, Saam, Hoefler, NSDI 2024, sections 3 and 4",
-                                 why_not, plan, order};
+                                 why_not, plan,
+                                 order,   nullptr,
+                                 nullptr, nullptr,
+                                 0};
 
 }  // namespace torii

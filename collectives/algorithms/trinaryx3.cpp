@@ -122,7 +122,14 @@ ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) 
 
 }  // namespace
 
-extern const Algorithm kTrinaryx3 = {"trinaryx3", "Trinaryx3, SACSIS 2012, sections 4.1 and 4.2", why_not, make_plan,
-                                     order};
+extern const Algorithm kTrinaryx3 = {"trinaryx3",
+                                     "Trinaryx3, SACSIS 2012, sections 4.1 and 4.2",
+                                     why_not,
+                                     make_plan,
+                                     order,
+                                     nullptr,
+                                     nullptr,
+                                     nullptr,
+                                     0};
 
 }  // namespace torii

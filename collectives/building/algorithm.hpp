@@ -78,11 +78,19 @@ struct Algorithm {
   /// The declared least slots: the fewest with which plans of this request cannot deadlock where senders wait for
   /// counts (docs/verifier.md). Null: 1.
   int (*slots_least)(const PlanRequest& request) = nullptr;
+  /// The most streams from a rank to another one, except over leaves; 0: no bound is declared.
+  int pair_streams = 2;
 };
 
 /// The declared least slots of a row.
 inline int slots_least(const Algorithm& algorithm, const PlanRequest& request) {
   return algorithm.slots_least == nullptr ? 1 : algorithm.slots_least(request);
+}
+/// So many streams go at most from a rank to another one in plans of this request, of which `plan` is one. Equal on all
+/// ranks.
+inline int pair_streams_most(const Algorithm& algorithm, const PlanRequest& request, const Plan& plan) {
+  const int most = std::min(plan.in_streams_max, plan.out_streams_max);
+  return request.leaves == nullptr && algorithm.pair_streams != 0 ? std::min(algorithm.pair_streams, most) : most;
 }
 
 }  // namespace torii

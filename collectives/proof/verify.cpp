@@ -148,6 +148,10 @@ Verdict verify(const Algorithm& algorithm, const PlanRequest& request, Expressio
                              std::to_string(slots_least(algorithm, request)) + ", but where senders wait for counts " +
                              std::to_string(verdict.slots_least_counted) + " are needed");
   }
+  if (const int most = pair_streams_most(algorithm, request, plans[0]); verdict.ok() && most < verdict.proofs.rings) {
+    verdict.faults.push_back(std::string(algorithm.name) + " declares at most " + std::to_string(most) +
+                             " streams from a rank to another one, but has " + std::to_string(verdict.proofs.rings));
+  }
   return verdict;
 }
 

@@ -187,9 +187,13 @@ struct Placement {
   bool signals_only = false;                   ///< staging has the signals_shape()
 };
 
-/// Whether a plan of a team on one node can use standing rings of these sizes. `slots_least`: the fewest slots with
-/// which it runs. Equal on all ranks.
-bool binds_to_rings(const Plan& plan, int slots_least, std::size_t segment_bytes, Widening widening,
+/// What is declared of a plan (Algorithm).
+struct RingNeeds {
+  int slots_least = 1;   ///< the fewest slots with which it runs where senders wait for counts
+  int pair_streams = 1;  ///< at most so many streams go from a rank to another one
+};
+/// Whether a plan of a team on one node can use standing rings of these sizes. Equal on all ranks.
+bool binds_to_rings(const Plan& plan, const RingNeeds& needs, std::size_t segment_bytes, Widening widening,
                     const RingSizes& sizes) noexcept;
 
 /// For install(): fills in what calls of a plan do to the rings that its streams have.

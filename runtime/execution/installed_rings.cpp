@@ -22,15 +22,15 @@ std::vector<bool> outs_with_payload(const Plan& plan) {
 
 }  // namespace
 
-bool binds_to_rings(const Plan& plan, int slots_least, std::size_t segment_bytes, Widening widening,
+bool binds_to_rings(const Plan& plan, const RingNeeds& needs, std::size_t segment_bytes, Widening widening,
                     const RingSizes& sizes) noexcept {
   if (plan.slots > sizes.entries) return false;
   if (plan.exchange.exists()) {
     const std::size_t message_bytes = round_up(segment_bytes, kLineBytes);
     return message_bytes <= sizes.outbox_bytes / static_cast<std::size_t>(std::max(plan.ranks - 1, 1));
   }
-  if (slots_least > sizes.entries - (entry_published_every(sizes.entries) - 1)) return false;
-  if (std::max(plan.in_streams_max, plan.out_streams_max) > sizes.rings) return false;
+  if (needs.slots_least > sizes.entries - (entry_published_every(sizes.entries) - 1)) return false;
+  if (needs.pair_streams > sizes.rings) return false;
   const std::size_t payload_bytes =
       round_up(widened(segment_bytes * static_cast<std::size_t>(plan.bundle_max), widening), kLineBytes);
   return payload_bytes <= sizes.outbox_bytes / static_cast<std::size_t>(plan.slots) /

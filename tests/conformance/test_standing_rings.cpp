@@ -71,8 +71,8 @@ Drawn draw(std::uint64_t seed) {
     drawn.run.program = is_program;
     drawn.run.allocated = random() % 3 == 0;
     const RingSizes sizes = {ranks, 1, entries, 8, std::size_t{1} << 20};
-    if (!binds_to_rings(drawn.run.plans[0], drawn.run.slots_least, request.tuning.segment_bytes, widening_of(Type::f16),
-                        sizes)) {
+    const RingNeeds needs = {drawn.run.slots_least, pair_streams_most(row, request, drawn.run.plans[0])};
+    if (!binds_to_rings(drawn.run.plans[0], needs, request.tuning.segment_bytes, widening_of(Type::f16), sizes)) {
       continue;
     }
     drawn.name = std::string(row.name) + " " + std::string(name(request.collective)) + " of " + std::to_string(count) +
@@ -108,7 +108,7 @@ TEST(StandingRings, AnOutboxForOneCallIsEnough) {
     const auto outs = static_cast<std::size_t>(std::max(run.plans[0].out_streams_max, 1));
     run.rings = RingSizes{4, 1, 8, 8, outs * 2 * 4096};
     ASSERT_TRUE(
-        binds_to_rings(run.plans[0], run.slots_least, request.tuning.segment_bytes, Widening::none, *run.rings));
+        binds_to_rings(run.plans[0], {run.slots_least, 1}, request.tuning.segment_bytes, Widening::none, *run.rings));
     const PlanOutcome standing = run_plans(run, filler(run));
     ASSERT_TRUE(standing.ok()) << algorithm;
     run.rings.reset();
@@ -125,7 +125,8 @@ TEST(StandingRings, AnOutboxWithOnePlaceForEachBlockIsEnough) {
   PlanRun run = make_run("direct", request, 4 * 3001);
   run.calls = 20;
   run.rings = RingSizes{4, 1, 8, 1, std::size_t{3} * 512};
-  ASSERT_TRUE(binds_to_rings(run.plans[0], run.slots_least, request.tuning.segment_bytes, Widening::none, *run.rings));
+  ASSERT_TRUE(
+      binds_to_rings(run.plans[0], {run.slots_least, 1}, request.tuning.segment_bytes, Widening::none, *run.rings));
   const PlanOutcome standing = run_plans(run, filler(run));
   ASSERT_TRUE(standing.ok());
   run.rings.reset();

@@ -246,5 +246,24 @@ TEST(VerifyCatalogue, SharedLinksOfRecursiveDoubling) {
   EXPECT_LE(disjoint.height, 26);
 }
 
+TEST(VerifyCatalogue, ARowThatDeclaresTooLittleIsRefused) {
+  PlanRequest request;
+  request.collective = Collective::reduce;
+  request.topology = Topology::node(4);
+  request.tuning.slots = 4;
+  Algorithm row = *find_algorithm("rabenseifner");
+  EXPECT_TRUE(verify(row, request).ok());
+  row.pair_streams = 1;
+  const Verdict verdict = verify(row, request);
+  ASSERT_FALSE(verdict.ok());
+  EXPECT_EQ(verdict.faults.front(), "rabenseifner declares at most 1 streams from a rank to another one, but has 2");
+  row = *find_algorithm("neighbor_exchange");
+  request.collective = Collective::all_gather;
+  request.topology = Topology::node(6);
+  row.slots_least = nullptr;
+  EXPECT_EQ(verify(row, request).faults.front(),
+            "neighbor_exchange declares least slots of 1, but where senders wait for counts 2 are needed");
+}
+
 }  // namespace
 }  // namespace torii::tests
