@@ -192,6 +192,12 @@ struct Placement {
 bool binds_to_rings(const Plan& plan, int slots_least, std::size_t segment_bytes, Widening widening,
                     const RingSizes& sizes) noexcept;
 
+/// Whether calls of the plan whose longest block has so many bytes put payloads into the outbox of its channel, so that
+/// the rings must have one.
+inline bool needs_outbox(const InstalledPlan& installed, std::size_t longest_bytes) noexcept {
+  return installed.rings != nullptr && !installed.uses.payloads.empty() && longest_bytes > installed.uses.short_most;
+}
+
 /// For install(): fills in what calls of a plan do to the rings that its streams have.
 void use_rings(InstalledPlan& installed, ChannelRings& rings, int slots_least);
 
