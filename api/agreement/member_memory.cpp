@@ -36,8 +36,8 @@ PairsPlace pairs_place(int ranks, Context& context) noexcept {
 }
 
 std::size_t team_rings_bytes(int ranks, Context& context) {
-  const bool has_rings = context.settings().standing_rings && ranks <= kRingRanksMost;
-  return has_rings && context.staging().bytes_max() == SIZE_MAX ? rings_bytes_most(ranks) : 0;
+  const bool has_rings = context.settings().standing_rings && context.staging().bytes_max() == SIZE_MAX;
+  return has_rings ? rings_bytes_most(ranks) : 0;
 }
 
 std::size_t team_memory_bytes(int ranks, Context& context) {

@@ -23,8 +23,8 @@ std::size_t team_staging_bytes(int ranks) noexcept;
 /// Bytes of its messages of sends and receives. Taken when something is sent.
 std::size_t team_pairs_bytes(int ranks, bool several_nodes);
 PairsPlace pairs_place(int ranks, Context& context) noexcept;
-/// Bytes of its standing rings, which are behind all the rest; 0 where the setting STANDING_RINGS is 0, the team
-/// has more than kRingRanksMost ranks, or a fabric pins the memory.
+/// Bytes of its standing rings, which are behind all the rest; 0 where the setting STANDING_RINGS is 0, or a fabric
+/// pins the memory. A larger team than has rings keeps room for those of its parts.
 std::size_t team_rings_bytes(int ranks, Context& context);
 /// All of it.
 std::size_t team_memory_bytes(int ranks, Context& context);

@@ -77,7 +77,7 @@ NetworkAgreement::NetworkAgreement(const Membership& members)
       calls_(members, messages_),
       vote_(members, box_, messages_) {}
 
-void NetworkAgreement::depart(std::uint64_t) noexcept {
+void NetworkAgreement::depart(const TouchedMemory&) noexcept {
   messages_.leave(completed_by_itself(members_), ControlWriter::kDeparted);
 }
 

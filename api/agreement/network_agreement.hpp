@@ -45,7 +45,7 @@ class NetworkAgreement final : public TeamAgreement {
   CallBoard& calls() noexcept override { return calls_; }
   InstallBoard& installs() noexcept override { return messages_; }
   SurvivorVote& vote() noexcept override { return vote_; }
-  void depart(std::uint64_t touched_bytes) noexcept override;
+  void depart(const TouchedMemory& touched) noexcept override;
   std::vector<PutOwner> take_puts() override;
 
  private:

@@ -89,13 +89,16 @@ bool NodeInstallBoard::has_reached(int member, std::uint64_t epoch) noexcept {
 NodeAgreement::NodeAgreement(const Membership& members)
     : members_(members), failures_(members.control(0).failure), calls_(members), installs_(members), vote_(members) {}
 
-void NodeAgreement::depart(std::uint64_t touched_bytes) noexcept {
+void NodeAgreement::depart(const TouchedMemory& touched) noexcept {
+  const auto raise = [](std::atomic<std::uint64_t>& most, std::uint64_t bytes) {
+    std::uint64_t most_bytes = most.load(std::memory_order_relaxed);
+    while (most_bytes < bytes && !most.compare_exchange_weak(most_bytes, bytes, std::memory_order_relaxed)) {
+    }
+  };
   for (int member = 0; member < members_.ranks(); ++member) {
     TeamControl& control = members_.control(member);
-    std::uint64_t most_bytes = control.touched_bytes.load(std::memory_order_relaxed);
-    while (most_bytes < touched_bytes &&
-           !control.touched_bytes.compare_exchange_weak(most_bytes, touched_bytes, std::memory_order_relaxed)) {
-    }
+    raise(control.touched_bytes, touched.bytes);
+    raise(control.touched_ring_bytes, touched.ring_bytes);
     // The release makes the bytes above known with the last word, and all that was stored before.
     control.departed[members_.rank()].store(kIsGone, std::memory_order_release);
   }

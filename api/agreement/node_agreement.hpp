@@ -65,7 +65,7 @@ class NodeAgreement final : public TeamAgreement {
   CallBoard& calls() noexcept override { return calls_; }
   InstallBoard& installs() noexcept override { return installs_; }
   SurvivorVote& vote() noexcept override { return vote_; }
-  void depart(std::uint64_t touched_bytes) noexcept override;
+  void depart(const TouchedMemory& touched) noexcept override;
   std::vector<PutOwner> take_puts() override { return {}; }
 
  private:

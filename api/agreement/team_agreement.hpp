@@ -11,6 +11,7 @@
 #include "api/agreement/install_board.hpp"
 #include "api/agreement/membership.hpp"
 #include "api/agreement/survivor_vote.hpp"
+#include "api/agreement/team_control.hpp"
 #include "runtime/fabric/put_owner.hpp"
 
 namespace torii {
@@ -28,8 +29,8 @@ class TeamAgreement {
   virtual InstallBoard& installs() noexcept = 0;
   virtual SurvivorVote& vote() noexcept = 0;
 
-  /// This rank's last word to all members. It has written into at most the first `touched_bytes` of a team's memory.
-  virtual void depart(std::uint64_t touched_bytes) noexcept = 0;
+  /// This rank's last word to all members. It has written into at most these parts of a member's memory.
+  virtual void depart(const TouchedMemory& touched) noexcept = 0;
   /// The owners that still count this object's puts, after depart().
   virtual std::vector<PutOwner> take_puts() = 0;
 };

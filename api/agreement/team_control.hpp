@@ -82,6 +82,12 @@ constexpr std::size_t record_index(std::uint64_t sequence) noexcept {
 inline constexpr std::uint8_t kHasLeft = 1;  ///< it makes no more calls
 inline constexpr std::uint8_t kIsGone = 2;   ///< its last word: it writes no more either
 
+/// What a member may have written into of each member's memory.
+struct TouchedMemory {
+  std::uint64_t bytes = 0;       ///< from the memory's beginning: control memory and staging
+  std::uint64_t ring_bytes = 0;  ///< from the beginning of the standing rings, which are behind all that
+};
+
 /// Fresh arena memory is zero, and a zeroed TeamControl is valid: no rank constructs it.
 struct TeamControl {
   FailureRecord failure;  ///< used in the first member's arena only
@@ -98,8 +104,9 @@ struct TeamControl {
   /// stuck.
   std::atomic<std::int64_t> last_attentive_ns;
   alignas(kLineBytes) std::atomic<std::uint64_t> recycled;  ///< twice the number of times the staging was emptied
-  /// The most of this memory that any departed member may have written into, from its beginning.
+  /// The most that any departed member may have written into (TouchedMemory).
   std::atomic<std::uint64_t> touched_bytes;
+  std::atomic<std::uint64_t> touched_ring_bytes;
   /// Not 0: a member of this node has begun to send and receive, so this rank takes messages when it waits.
   std::atomic<std::uint32_t> has_sends;
   alignas(kLineBytes) std::atomic<std::uint8_t> departed[kTeamRanksMax];  ///< written by member m

@@ -14,8 +14,19 @@ namespace torii {
 namespace {
 
 constexpr std::size_t kSparesMax = 8;
-/// Memory in which a team has written more than this is not cached.
-constexpr std::size_t kTouchedMost = std::size_t{256} << 10;
+/// Memory in which a team has written more than this is not cached, nor an outbox of which so much has pages. The words
+/// of one ring for each pair of 32 ranks are less.
+constexpr std::size_t kTouchedMost = std::size_t{512} << 10;
+
+/// The first spare of that size, which is no spare from then on.
+template <class Spare>
+std::optional<Spare> take_from(std::vector<Spare>& spares, std::size_t bytes) noexcept {
+  const auto at = std::ranges::find(spares, bytes, &Spare::bytes);
+  if (at == spares.end()) return {};
+  const Spare spare = *at;
+  spares.erase(at);
+  return spare;
+}
 
 /// A caller's memory that a left-out rank may still write to.
 class SetAside final : public RetiredMemory {
@@ -25,7 +36,7 @@ class SetAside final : public RetiredMemory {
   Rest rest() noexcept override { return writers_.may_reach(offset()) ? Rest::none : Rest::safe; }
   bool is_left_to_engines() const noexcept override { return false; }
   void forget() noexcept override {}
-  std::optional<std::size_t> touched_bytes() const noexcept override { return {}; }
+  std::optional<Touched> touched() const noexcept override { return {}; }
 
  private:
   LateWriters& writers_;
@@ -36,6 +47,7 @@ class SetAside final : public RetiredMemory {
 StagingPool::StagingPool(shared_memory::Arena& arena, LateWriters& late_writers)
     : arena_(arena), late_writers_(late_writers) {
   spares_.reserve(kSparesMax);  // push_back() must not throw inside free_retired()
+  spare_outboxes_.reserve(kSparesMax);
 }
 
 std::vector<std::uint64_t> StagingPool::close() {
@@ -43,7 +55,9 @@ std::vector<std::uint64_t> StagingPool::close() {
   free_spares();
   std::vector<std::uint64_t> offsets;
   for (const std::unique_ptr<RetiredMemory>& memory : retired_) {
-    if (memory->is_left_to_engines()) offsets.push_back(memory->offset());
+    if (!memory->is_left_to_engines()) continue;
+    offsets.push_back(memory->offset());
+    for (const OutboxMemory& outbox : memory->outboxes()) offsets.push_back(outbox.offset);
   }
   return offsets;
 }
@@ -51,7 +65,9 @@ std::vector<std::uint64_t> StagingPool::close() {
 void StagingPool::free_spares() noexcept {
   const std::lock_guard lock(mutex_);
   for (const Spare& spare : spares_) arena_.free(spare.offset);
+  for (const OutboxMemory& outbox : spare_outboxes_) arena_.free(outbox.offset);
   spares_.clear();
+  spare_outboxes_.clear();
 }
 
 void StagingPool::free_retired() {
@@ -61,6 +77,7 @@ void StagingPool::free_retired() {
     const RetiredMemory::Rest rest = memory->rest();
     if (rest == RetiredMemory::Rest::none) return false;
     memory->forget();
+    for (const OutboxMemory& outbox : memory->outboxes()) keep_or_free(outbox);  // nobody writes there late
     if (rest == RetiredMemory::Rest::safe) {
       keep_or_free(*memory);
     } else {
@@ -73,13 +90,24 @@ void StagingPool::free_retired() {
 /// Programs make and free teams in loops. Freeing the pages of such a team, and faulting them in again on every rank
 /// that maps them, would be most of its cost. Clearing the few bytes that a short-lived team has written is quick.
 void StagingPool::keep_or_free(const RetiredMemory& memory) {
-  const std::optional<std::size_t> touched_bytes = memory.touched_bytes();
-  if (!touched_bytes || *touched_bytes > kTouchedMost || spares_.size() >= kSparesMax) {
+  const std::optional<Touched> touched = memory.touched();
+  const auto bytes_of = [](const Touched& all) { return all[0].bytes + all[1].bytes; };
+  if (!touched || bytes_of(*touched) > kTouchedMost || spares_.size() >= kSparesMax) {
     arena_.free(memory.offset());
     return;
   }
-  std::memset(arena_.base() + memory.offset(), 0, *touched_bytes);
+  for (const Stretch& stretch : *touched) {
+    std::memset(arena_.base() + memory.offset() + stretch.offset, 0, stretch.bytes);
+  }
   spares_.push_back({memory.offset(), memory.bytes()});
+}
+
+void StagingPool::keep_or_free(const OutboxMemory& outbox) {
+  if (outbox.touched_bytes > kTouchedMost || spare_outboxes_.size() >= kSparesMax) {
+    arena_.free(outbox.offset);
+  } else {
+    spare_outboxes_.push_back(outbox);
+  }
 }
 
 void StagingPool::retire(std::unique_ptr<RetiredMemory> memory) {
@@ -132,14 +160,18 @@ std::uint64_t StagingPool::allocate(std::size_t bytes) {
   free_retired();
   {
     const std::lock_guard lock(mutex_);
-    const auto spare = std::ranges::find(spares_, bytes, &Spare::bytes);
-    if (spare != spares_.end()) {
-      const std::uint64_t offset = spare->offset;
-      spares_.erase(spare);
-      return offset;
-    }
+    if (const auto spare = take_from(spares_, bytes)) return spare->offset;
   }
   return take(bytes, shared_memory::Backing::on_touch);
+}
+
+OutboxMemory StagingPool::take_outbox(std::size_t bytes) {
+  free_retired();
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto spare = take_from(spare_outboxes_, bytes)) return *spare;
+  }
+  return {take(bytes, shared_memory::Backing::on_touch), bytes, 0};
 }
 
 std::size_t StagingPool::bytes_max() const noexcept {

@@ -2,17 +2,35 @@
 // The arena memory of teams: allocated when a team is made, freed or cached when the team is gone.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "api/context/late_writers.hpp"
 #include "transports/shared_memory/arena.hpp"
 
 namespace torii {
+
+/// The outbox of a channel's standing rings. It is given back with the memory of its team, when no member reads it.
+/// What it holds then stays there: who takes it writes each payload before anybody is told of it.
+struct OutboxMemory {
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;
+  std::size_t touched_bytes = 0;  ///< from its beginning: these may have pages
+};
+
+/// A part of a team's memory, from its beginning.
+struct Stretch {
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+/// All that may have been written: control memory and staging, and words of standing rings.
+using Touched = std::array<Stretch, 2>;
 
 /// The memory of a gone team, into which other ranks may still write.
 class RetiredMemory {
@@ -29,6 +47,9 @@ class RetiredMemory {
 
   std::uint64_t offset() const noexcept { return offset_; }
   std::size_t bytes() const noexcept { return bytes_; }
+  /// What other ranks may still read until then.
+  void add_outboxes(std::vector<OutboxMemory> outboxes) noexcept { outboxes_ = std::move(outboxes); }
+  const std::vector<OutboxMemory>& outboxes() const noexcept { return outboxes_; }
   /// As of AttachedTeam::lose().
   virtual bool hold(int context_rank, const std::shared_ptr<const void>& writer) noexcept {
     return (void)context_rank, (void)writer, true;
@@ -38,12 +59,13 @@ class RetiredMemory {
   virtual bool is_left_to_engines() const noexcept = 0;
   /// Tells the transport that the memory is not used any more. Called once, after rest() was not `none`.
   virtual void forget() noexcept = 0;
-  /// If the memory is safe: the number of bytes, from its beginning, that may have been written; nothing if unknown.
-  virtual std::optional<std::size_t> touched_bytes() const noexcept = 0;
+  /// If the memory is safe: what may have been written; nothing if unknown.
+  virtual std::optional<Touched> touched() const noexcept = 0;
 
  private:
   std::uint64_t offset_;
   std::size_t bytes_;
+  std::vector<OutboxMemory> outboxes_;
 };
 
 /// Thread-safe. Offsets count from the arena's beginning.
@@ -60,6 +82,9 @@ class StagingPool {
   /// Error{no_resource}.
   std::uint64_t allocate(std::size_t bytes);
   void free(std::uint64_t offset) { arena_.free(offset); }
+  /// Memory with any content for the outbox of a channel, whose pages are taken on first touch. Throws
+  /// Error{no_resource}.
+  OutboxMemory take_outbox(std::size_t bytes);
   /// Allocates the pages of a part of a team's memory. Throws Error{no_resource}.
   void reserve(std::uint64_t offset, std::size_t bytes);
   /// The most memory of one team. If a fabric pins the arena, the arena is small and several teams must share it.
@@ -84,12 +109,14 @@ class StagingPool {
   };
   void free_spares() noexcept;
   void keep_or_free(const RetiredMemory& memory);
+  void keep_or_free(const OutboxMemory& outbox);
 
   shared_memory::Arena& arena_;
   LateWriters& late_writers_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<RetiredMemory>> retired_;
-  std::vector<Spare> spares_;
+  std::vector<Spare> spares_;                 ///< zeroed memory of gone teams
+  std::vector<OutboxMemory> spare_outboxes_;  ///< which hold old payloads
 };
 
 }  // namespace torii

@@ -5,6 +5,7 @@
 #include "runtime/execution/learnt_choices.hpp"
 #include "runtime/execution/linear_program.hpp"
 #include "runtime/execution/staging.hpp"
+#include "runtime/plan/ring_rules.hpp"
 #include "runtime/rings/channel_rings.hpp"
 
 #include <xxhash.h>
@@ -67,6 +68,12 @@ std::string key_of(const CallPlan& call_plan) {
          std::string(name(request.determinism)) + ' ' +
          std::to_string(request.leaves == nullptr ? 0 : request.leaves->digest()) + ' ' +
          std::string(lanes.begin(), lanes.end());
+}
+
+/// Whether the call has payloads for the outbox of a channel that has none yet. Unequal blocks may have any lengths.
+bool lacks_outbox(const CallPlan& call_plan, const InstalledPlan& installed) noexcept {
+  if (installed.rings == nullptr || installed.rings->has_outbox()) return false;
+  return needs_outbox(installed, has_unequal_blocks(call_plan.spec) ? SIZE_MAX : call_plan.shape.layout.longest_bytes());
 }
 
 }  // namespace
@@ -184,6 +191,7 @@ bool PlanCache::refresh_on(CallPlan& call_plan, std::size_t channel) const noexc
   CallPlan::OnChannel& installed = call_plan.on_channels[channel];
   const CallShape& shape = call_plan.shape;
   if (installed.memory == nullptr || installed.plan == nullptr || shape.layout.segments() != 1) return false;
+  if (lacks_outbox(call_plan, *installed.plan)) return false;
   if (installed.is_current) return installed.has_program;
   compile_linear(*installed.plan, shape.layout, shape.unit_bytes, shape.element_bytes, *installed.memory);
   installed.is_current = installed.has_program = true;
@@ -204,6 +212,7 @@ void PlanCache::install_one(CallPlan& call_plan, std::size_t channel, StartWaits
   if (call_plan.is_ready_on(channel)) return;
   CallPlan::OnChannel& installed = call_plan.on_channels[channel];
   if (installed.plan == nullptr) installed.plan = installed_on(call_plan, channel, waits);
+  if (lacks_outbox(call_plan, *installed.plan)) staging_.take_outbox(rings_->on(channel));
   const CallShape& shape = call_plan.shape;
   if (has_linear(*installed.plan, shape.layout)) {
     if (installed.memory == nullptr) installed.memory = std::make_unique<LinearProgram>();
@@ -248,7 +257,7 @@ std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, s
   const bool has_rings = rings_ != nullptr && channel < rings_->channels();
   const RingNeeds needs = {placement.slots_least, pair_streams_most(*algorithm, request, plan)};
   if (has_rings && binds_to_rings(plan, needs, segment_bytes, widening, rings_->area().sizes())) {
-    staging_.reserve_rings();
+    staging_.take_rings(rings_->area().words_bytes(rings_of(plan)));
     placement.rings = &rings_->on(channel);
     return std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, widening, placement));
   }

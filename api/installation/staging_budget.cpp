@@ -3,9 +3,11 @@
 #include "api/installation/staging_budget.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "api/context/staging_pool.hpp"
 #include "runtime/devices/memory_limits.hpp"
+#include "runtime/rings/channel_rings.hpp"
 
 namespace torii {
 
@@ -31,11 +33,30 @@ void StagingBudget::reserve_pairs() {
   members_.context().staging().reserve(members_.own().memory_offset + offset, bytes);
 }
 
-void StagingBudget::reserve_rings() {
-  if (are_rings_reserved_ || !is_memory_short()) return;
-  const std::size_t offset = *rings_offset();
-  members_.context().staging().reserve(members_.own().memory_offset + offset, memory_bytes_ - offset);
-  are_rings_reserved_ = true;
+void StagingBudget::take_rings(std::size_t bytes) {
+  if (bytes <= ring_bytes_) return;
+  const std::size_t more_bytes = bytes - ring_bytes_;
+  if (is_memory_short()) {
+    members_.context().staging().reserve(members_.own().memory_offset + *rings_offset() + ring_bytes_, more_bytes);
+  }
+  Counters::add(members_.transport().counters().staging_bytes, more_bytes);
+  ring_bytes_ = bytes;
+}
+
+void StagingBudget::take_outbox(ChannelRings& rings) {
+  StagingPool& pool = members_.context().staging();
+  const std::size_t bytes = rings.sizes().outbox_bytes;
+  try {
+    const OutboxMemory memory = pool.take_outbox(bytes);
+    rings.place_outbox(memory.offset);
+    rings.outbox().note_touched(memory.touched_bytes);
+    if (!is_memory_short()) return;
+    rings.outbox().note_touched(bytes);
+    pool.reserve(memory.offset, bytes);
+  } catch (const Error& error) {
+    throw Error(error.status(), members_.text(members_.rank()) + " has no " + std::to_string(bytes) +
+                                    " bytes for an outbox of the team: " + error.what());
+  }
 }
 
 /// Running out of memory is then an error of this call, not a signal in the middle of it. Otherwise pages are taken
@@ -44,7 +65,8 @@ void StagingBudget::reserve(std::size_t bytes) {
   const std::size_t end = used_bytes_ + bytes;
   if (end <= touched_bytes_) return;
   if (!is_memory_short()) return;
-  members_.context().staging().reserve(members_.own().memory_offset + touched_bytes(), end - touched_bytes_);
+  members_.context().staging().reserve(members_.own().memory_offset + control_bytes_ + touched_bytes_,
+                                       end - touched_bytes_);
 }
 
 void StagingBudget::take(std::size_t bytes) noexcept {

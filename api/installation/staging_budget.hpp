@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "api/agreement/install_board.hpp"
 #include "api/agreement/member_memory.hpp"
@@ -12,6 +13,8 @@
 #include "api/installation/start_waits.hpp"
 
 namespace torii {
+
+class ChannelRings;
 
 /// Every member makes the same calls, so every member assigns the same places: offsets need no messages.
 class StagingBudget {
@@ -29,10 +32,14 @@ class StagingBudget {
     const std::size_t bytes = team_rings_bytes(ranks_reserved_, members_.context());
     return bytes == 0 ? std::nullopt : std::optional(memory_bytes_ - bytes);
   }
-  /// Takes the pages of the standing rings where memory is short, before a plan uses them. Throws Error{no_resource}.
-  void reserve_rings();
-  /// The most of that memory, from its beginning, that this rank may have written into.
-  std::size_t touched_bytes() const noexcept { return control_bytes_ + touched_bytes_; }
+  /// Before a plan uses standing rings whose words are in the first `bytes` of their memory: takes the pages where
+  /// memory is short. Throws Error{no_resource}.
+  void take_rings(std::size_t bytes);
+  /// Before the first call of a channel whose payloads are longer than a line. Where memory is short, takes the pages
+  /// too. Throws Error{no_resource}.
+  void take_outbox(ChannelRings& rings);
+  /// What this rank may have written into. Of a member's memory it has touched no more.
+  TouchedMemory touched() const noexcept { return {control_bytes_ + touched_bytes_, ring_bytes_}; }
 
   bool has_room(std::size_t bytes) const noexcept { return used_bytes_ + bytes <= bytes_; }
   /// Takes the pages of the next `bytes` where memory is short. Throws Error{no_resource}.
@@ -57,7 +64,7 @@ class StagingBudget {
   std::size_t control_bytes_;  ///< of a team's memory before the staging
   std::size_t memory_bytes_;
   int ranks_reserved_;
-  bool are_rings_reserved_ = false;
+  std::size_t ring_bytes_ = 0;  ///< of standing rings, the most that plans use
   std::size_t used_bytes_ = 0;
   std::size_t touched_bytes_ = 0;  ///< the most that has been assigned
   std::uint64_t epoch_ = 0;        ///< twice the number of times that the staging was emptied

@@ -72,14 +72,16 @@ void GoneTeam::forget() noexcept {
   if (several_nodes_) transport_.forget(offset(), bytes());
 }
 
-/// If calls differed, members have assigned different amounts of staging; each reports its amount before it departs.
-/// Dead members have not reported it, and bytes from other nodes are not counted.
-std::optional<std::size_t> GoneTeam::touched_bytes() const noexcept {
+/// If calls differed, members have assigned different amounts of staging and used different rings; each reports its
+/// amounts before it departs. Dead members have not reported them, and bytes from other nodes are not counted.
+std::optional<Touched> GoneTeam::touched() const noexcept {
   if (several_nodes_) return {};
   for (std::size_t member = 0; member < members_.size(); ++member) {
     if (!has_departed(member)) return {};
   }
-  return reinterpret_cast<const TeamControl*>(memory())->touched_bytes.load(std::memory_order_relaxed);
+  const auto& control = *reinterpret_cast<const TeamControl*>(memory());
+  return Touched{Stretch{0, control.touched_bytes.load(std::memory_order_relaxed)},
+                 Stretch{rings_offset_, control.touched_ring_bytes.load(std::memory_order_relaxed)}};
 }
 
 }  // namespace torii

@@ -15,8 +15,8 @@
 namespace torii {
 
 /// The memory is at rest under three conditions: every member has said its last word or is dead; the team's own puts
-/// are done; no engine reads it. A member's last word is its mark in TeamControl::departed or, between nodes, a word
-/// behind all that it has put through each engine.
+/// are done; no engine reads it. Then no member reads the team's outboxes either. A member's last word is its mark in
+/// TeamControl::departed or, between nodes, a word behind all that it has put through each engine.
 ///
 /// A dead member of this node stores nothing any more. Bytes from a dead member of another node may still be in a
 /// socket, a switch or a device. No fabric tells when the last of them has come. The last words of the dead may be
@@ -25,6 +25,8 @@ class GoneTeam final : public RetiredMemory {
  public:
   /// `members` are ranks of the context. The transport must outlive this.
   GoneTeam(Transport& transport, std::uint64_t offset, std::size_t bytes, std::vector<int> members, bool several_nodes);
+  /// Where the team's standing rings begin in the memory, if it had any.
+  void set_rings_offset(std::size_t offset) noexcept { rings_offset_ = offset; }
   /// Puts in whose name the team has put: their sources may be in the memory.
   void add_puts(PutOwner puts) { puts_.push_back(std::move(puts)); }
   /// Left-out members, whose writes end with those of this team.
@@ -34,7 +36,7 @@ class GoneTeam final : public RetiredMemory {
   Rest rest() noexcept override;
   bool is_left_to_engines() const noexcept override;
   void forget() noexcept override;
-  std::optional<std::size_t> touched_bytes() const noexcept override;
+  std::optional<Touched> touched() const noexcept override;
 
  private:
   const std::byte* memory() const noexcept;
@@ -43,6 +45,7 @@ class GoneTeam final : public RetiredMemory {
   Transport& transport_;
   std::vector<int> members_;
   bool several_nodes_;
+  std::size_t rings_offset_ = 0;
   std::vector<PutOwner> puts_;
   std::vector<std::shared_ptr<const void>> writers_;
   std::int64_t dead_since_ns_ = 0;  ///< since when only last words of dead members are awaited; 0: not yet

@@ -32,12 +32,9 @@ std::int64_t deadline_of(const TeamOptions& options, const Settings& settings) {
 }
 
 /// For a team on one node: nullptr for others, and where a fabric pins the memory.
-std::unique_ptr<TeamRings> make_rings(const Membership& members, const StagingBudget& staging, int channels,
-                                      int ranks_reserved) {
+std::unique_ptr<TeamRings> make_rings(const Membership& members, const StagingBudget& staging, int channels) {
   const std::optional<std::size_t> begin = staging.rings_offset();
-  const RingSizes sizes = ring_sizes(ranks_reserved, channels);
-  if (members.several_nodes() || !begin) return nullptr;
-  if (RingArea(sizes).total_bytes() > team_rings_bytes(ranks_reserved, members.context())) return nullptr;
+  if (members.several_nodes() || members.ranks() > kRingRanksMost || !begin) return nullptr;
   RingMembers places;
   places.rank = members.rank();
   for (const Member& member : members.all()) {
@@ -45,7 +42,17 @@ std::unique_ptr<TeamRings> make_rings(const Membership& members, const StagingBu
     places.context_ranks.push_back(member.context_rank);
     places.offsets.push_back(member.memory_offset + *begin);
   }
-  return std::make_unique<TeamRings>(members.transport(), sizes, std::move(places));
+  return std::make_unique<TeamRings>(members.transport(), ring_sizes(members.ranks(), channels), std::move(places));
+}
+
+/// The memory of the outboxes that channels have taken.
+std::vector<OutboxMemory> outboxes_of(TeamRings& rings) {
+  std::vector<OutboxMemory> all;
+  for (std::size_t channel = 0; channel < rings.channels(); ++channel) {
+    const ChannelRings& one = rings.on(channel);
+    if (one.has_outbox()) all.push_back({one.outbox_offset(), one.outbox().bytes(), one.outbox().touched_bytes()});
+  }
+  return all;
 }
 
 void check(const Hold& held) {
@@ -62,7 +69,7 @@ Team::Team(std::size_t shared_channels, Context& context, const TeamOptions& opt
     : members_(context, std::move(members), deadline_of(options, context.settings())),
       agreement_(make_team_agreement(members_)),
       staging_(members_, agreement_->installs(), ranks_reserved),
-      rings_(make_rings(members_, staging_, static_cast<int>(shared_channels), ranks_reserved)),
+      rings_(make_rings(members_, staging_, static_cast<int>(shared_channels))),
       maker_(members_, options, staging_.bytes()),
       plans_(members_, agreement_->installs(), maker_, staging_, rings_.get()),
       operations_(members_, *agreement_, plans_, staging_.pairs_place(), shared_channels, options.many_callers),
@@ -71,13 +78,18 @@ Team::Team(std::size_t shared_channels, Context& context, const TeamOptions& opt
 Team::~Team() {
   operations_.close();
   if (!owns_memory_) return;
-  const bool has_used_all = operations_.pairs().are_used() || (rings_ != nullptr && rings_->are_used());
-  agreement_->depart(has_used_all ? staging_.memory_bytes() : staging_.touched_bytes());
+  TouchedMemory touched = staging_.touched();
+  if (operations_.pairs().are_used()) touched.bytes = staging_.memory_bytes();
+  agreement_->depart(touched);
   try {
     std::vector<int> peers;
     for (const Member& member : members_.all()) peers.push_back(member.context_rank);
     auto memory = std::make_unique<GoneTeam>(members_.transport(), members_.own().memory_offset,
                                              staging_.memory_bytes(), std::move(peers), members_.several_nodes());
+    if (rings_ != nullptr) {
+      memory->set_rings_offset(*staging_.rings_offset());
+      memory->add_outboxes(outboxes_of(*rings_));
+    }
     memory->add_writers(operations_.take_writers());
     for (PutOwner& puts : agreement_->take_puts()) memory->add_puts(std::move(puts));
     // Between nodes the puts of operations may still read the memory.

@@ -3,32 +3,44 @@
 #include "api/team/team_factory.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "api/installation/staging.hpp"
 #include "api/team/options_digest.hpp"
 #include "runtime/bootstrap/agreement.hpp"
+#include "runtime/fabric/words.hpp"
 #include "transports/shared_memory/nodes.hpp"
 
 namespace torii {
 namespace {
 
-/// A bootstrap over a team's own all_gather: parts of a team are made with it.
+/// A bootstrap over a team's own all_gather: parts of a team are made with it. It gathers pieces that fit into the line
+/// of a message, and so need no outbox: a rank that has no memory for the new team may have none for an outbox either,
+/// and is to tell the others.
 class TeamBootstrap final : public Bootstrap {
  public:
-  explicit TeamBootstrap(Team& team) : team_(team) {}
+  explicit TeamBootstrap(Team& team)
+      : team_(team), pieces_(new std::byte[kInlineBytes * static_cast<std::size_t>(team.ranks())]) {}
   int rank() const noexcept override { return team_.rank(); }
   int ranks() const noexcept override { return team_.ranks(); }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    CallDescription call = internal_call(Collective::all_gather, mine.data(), all.data());
-    call.spec.count = mine.size();
-    const Status status = team_.operations().run(call);
-    if (status != Status::ok) throw Error(status, last_error());
+    for (std::size_t at = 0; at < mine.size(); at += kInlineBytes) {
+      const std::size_t bytes = std::min(kInlineBytes, mine.size() - at);
+      CallDescription call = internal_call(Collective::all_gather, mine.data() + at, pieces_.get());
+      call.spec.count = bytes;
+      const Status status = team_.operations().run(call);
+      if (status != Status::ok) throw Error(status, last_error());
+      for (std::size_t rank = 0; rank < all.size() / mine.size(); ++rank) {
+        std::memcpy(all.data() + rank * mine.size() + at, pieces_.get() + rank * bytes, bytes);
+      }
+    }
   }
   bool decide(bool agreed) override { return team_.decide_split(agreed); }
 
  private:
   Team& team_;
+  std::unique_ptr<std::byte[]> pieces_;
 };
 
 /// The topology of members of which nothing else is known: a node, in groups if they are bound to caches that they

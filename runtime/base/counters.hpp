@@ -12,7 +12,8 @@ namespace torii {
 struct Counters {
   std::atomic<std::uint64_t> call_plans = 0;       ///< calls of a class that their team did not know
   std::atomic<std::uint64_t> installed_plans = 0;  ///< plans that got memory on a channel
-  std::atomic<std::uint64_t> staging_bytes = 0;    ///< staging that was assigned for the first time
+  std::atomic<std::uint64_t> staging_bytes = 0;    ///< staging, words of standing rings and parts of outboxes that were
+                                                   ///< assigned to plans and calls for the first time
   std::atomic<std::uint64_t> cold_messages = 0;    ///< stored before it was known which way to store is faster
   std::atomic<std::uint64_t> sleeps = 0;           ///< waits that gave up the CPU until somebody rings, or for 1 ms
 

@@ -10,9 +10,9 @@
 
 namespace torii {
 
-/// The state of a rank, and its value if it is short.
+/// The state of a rank, and its value if it is short. It fits into the line of a team's message.
 struct Agreement::Frame {
-  static constexpr std::size_t kDataBytes = 48;
+  static constexpr std::size_t kDataBytes = 40;
   Says says;
   std::uint32_t unused;
   std::uint64_t bytes;

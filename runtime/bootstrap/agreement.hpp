@@ -18,7 +18,7 @@ class OutcomeUnknown : public Error {
   using Error::Error;
 };
 
-/// A bootstrap in which every rank also says whether it has failed. Each all_gather() begins with a frame of 64 bytes.
+/// A bootstrap in which every rank also says whether it has failed. Each all_gather() begins with a frame of 56 bytes.
 /// A rank that has failed says so in the frame of its next all-gather, which is its last one, so all ranks make equally
 /// many. Short values travel in the frame. For all_or_none() only.
 class Agreement final : public Bootstrap {

@@ -196,6 +196,13 @@ struct RingNeeds {
 bool binds_to_rings(const Plan& plan, const RingNeeds& needs, std::size_t segment_bytes, Widening widening,
                     const RingSizes& sizes) noexcept;
 
+/// Whether calls of the plan whose longest block has so many bytes may put payloads into the outbox of its channel, so
+/// that the rings must have one.
+inline bool needs_outbox(const InstalledPlan& installed, std::size_t longest_bytes) noexcept {
+  const bool has_payloads = installed.plan.exchange.exists() || !installed.uses.payloads.empty();
+  return installed.rings != nullptr && has_payloads && longest_bytes > installed.uses.short_most;
+}
+
 /// For install(): fills in what calls of a plan do to the rings that its streams have.
 void use_rings(InstalledPlan& installed, ChannelRings& rings, int slots_least);
 

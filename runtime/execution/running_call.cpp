@@ -41,6 +41,10 @@ bool RunningCall::claim_extent() noexcept {
       parts.element_bytes != shape->element_bytes || parts.reads_input != buffers.input_reachable) [[unlikely]] {
     parts = {layout.longest_bytes(), layout.segments(), shape->element_bytes, buffers.input_reachable};
     divide_extent(uses, memory_bytes(std::min(layout.longest_bytes(), layout.segment_bytes())));
+    if (parts.readers != 0) {
+      const std::size_t more_bytes = plan->rings->outbox().reach_for(parts.extent_bytes);
+      if (more_bytes != 0) Counters::add(transport.counters().staging_bytes, more_bytes);
+    }
   }
   if (parts.readers == 0) return true;
   Outbox& outbox = plan->rings->outbox();

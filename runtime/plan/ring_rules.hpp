@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "runtime/plan/plan.hpp"
 
@@ -18,6 +19,17 @@ inline int ring_of(std::span<const Stream> streams, std::size_t stream) noexcept
   const Stream& one = streams[stream];
   return static_cast<int>(std::ranges::count_if(
       streams, [&](const Stream& other) { return other.peer == one.peer && other.tag < one.tag; }));
+}
+
+/// The streams of a plan use the rings below this number, from and to each of its peers.
+inline int rings_of(const Plan& plan) noexcept {
+  int rings = plan.exchange.exists() ? 1 : 0;
+  for (const std::vector<Stream>* const streams : {&plan.in, &plan.out}) {
+    for (std::size_t i = 0; i < streams->size(); ++i) {
+      if ((*streams)[i].peer != plan.rank) rings = std::max(rings, ring_of(*streams, i) + 1);
+    }
+  }
+  return rings;
 }
 
 /// After so many messages a receiver publishes its count: how many messages of the stream it has taken, in their order.

@@ -2,7 +2,6 @@
 // Makes the ends of standing rings.
 #include "runtime/rings/channel_rings.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace torii {
@@ -41,9 +40,7 @@ ChannelRings::ChannelRings(Transport& transport, const RingArea& area, const Rin
       to_(members.context_ranks.size()),
       from_(members.context_ranks.size()),
       exchange_offers_(members.context_ranks.size()),
-      outbox_(area.sizes().outbox_bytes),
-      outbox_offset_(own_offset() + area.outbox(channel)),
-      outbox_memory_(transport.mapped(context_rank(members.rank), outbox_offset_)) {}
+      outbox_(area.sizes().outbox_bytes) {}
 
 void ChannelRings::set_entries(RingEnd& end, int receiver, int ring, int sender) const noexcept {
   for (const EntryKind kind : kKinds) {
@@ -70,7 +67,6 @@ ChannelRings::OwnRing& ChannelRings::own_ring(int ring) {
 }
 
 SendEnd& ChannelRings::to(int receiver, int ring) {
-  are_used_ = true;
   if (receiver == members_.rank) return own_ring(ring).send;
   std::unique_ptr<SendEnd>& place = place_in(to_[static_cast<std::size_t>(receiver)], ring);
   if (place == nullptr) {
@@ -82,7 +78,6 @@ SendEnd& ChannelRings::to(int receiver, int ring) {
 }
 
 ReceiveEnd& ChannelRings::from(int sender, int ring) {
-  are_used_ = true;
   if (sender == members_.rank) return own_ring(ring).receive;
   std::unique_ptr<ReceiveEnd>& place = place_in(from_[static_cast<std::size_t>(sender)], ring);
   if (place == nullptr) {
@@ -101,10 +96,6 @@ TeamRings::TeamRings(Transport& transport, const RingSizes& sizes, RingMembers m
   for (int channel = 0; channel < sizes.channels; ++channel) {
     channels_.push_back(std::make_unique<ChannelRings>(transport, area_, members_, channel));
   }
-}
-
-bool TeamRings::are_used() const noexcept {
-  return std::ranges::any_of(channels_, [](const auto& one) { return one->are_used(); });
 }
 
 }  // namespace torii

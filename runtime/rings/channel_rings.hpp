@@ -25,7 +25,7 @@ struct RingMembers {
 /// Ranks are those of the team. Not thread-safe.
 class ChannelRings {
  public:
-  /// The arguments must outlive the rings. The areas are zeroed.
+  /// The arguments must outlive the rings. The areas are zeroed. There is no outbox yet.
   ChannelRings(Transport& transport, const RingArea& area, const RingMembers& members, int channel);
 
   const RingSizes& sizes() const noexcept { return area_.sizes(); }
@@ -34,7 +34,14 @@ class ChannelRings {
   ReceiveEnd& from(int sender, int ring);
 
   Outbox& outbox() noexcept { return outbox_; }
-  /// This rank's outbox.
+  const Outbox& outbox() const noexcept { return outbox_; }
+  /// The memory of this rank's outbox: RingSizes::outbox_bytes at that offset of its arena, with any content. Calls
+  /// that need none begin without it.
+  void place_outbox(std::uint64_t offset) noexcept {
+    outbox_offset_ = offset;
+    outbox_memory_ = transport_.mapped(context_rank(members_.rank), offset);
+  }
+  bool has_outbox() const noexcept { return outbox_memory_ != nullptr; }
   std::byte* outbox_memory() const noexcept { return outbox_memory_; }
   /// Its place in this rank's arena.
   std::uint64_t outbox_offset() const noexcept { return outbox_offset_; }
@@ -48,7 +55,6 @@ class ChannelRings {
   /// How many offers this rank has made to that peer in exchanges; the peer has made as many.
   std::uint64_t& exchange_offers(int peer) noexcept { return exchange_offers_[static_cast<std::size_t>(peer)]; }
 
-  bool are_used() const noexcept { return are_used_; }
   /// How many calls have used these rings: all members count alike.
   std::uint64_t calls() const noexcept { return calls_; }
   void count_call() noexcept { ++calls_; }
@@ -78,10 +84,9 @@ class ChannelRings {
   ByRing<OwnRing> own_;
   std::vector<std::uint64_t> exchange_offers_;  ///< by peer
   Outbox outbox_;
-  std::uint64_t outbox_offset_;
-  std::byte* outbox_memory_;
+  std::uint64_t outbox_offset_ = 0;
+  std::byte* outbox_memory_ = nullptr;
   std::uint64_t calls_ = 0;
-  bool are_used_ = false;
 };
 
 /// Those of all channels of a team.
@@ -93,8 +98,6 @@ class TeamRings {
 
   const RingArea& area() const noexcept { return area_; }
   ChannelRings& on(std::size_t channel) noexcept { return *channels_[channel]; }
-  /// Whether a plan of this rank has used them.
-  bool are_used() const noexcept;
   std::size_t channels() const noexcept { return channels_.size(); }
 
  private:

@@ -30,13 +30,24 @@ void Outbox::free_oldest() noexcept {
 }
 
 /// Calls run ahead of their readers in a part of the outbox: two long ones, or many short ones. More would only touch
-/// new pages and leave the caches. Looking at counts costs the lines to which readers write them, so it happens once in
-/// several short claims, and for each long one.
-void Outbox::look(std::size_t bytes) noexcept {
+/// new pages and leave the caches.
+std::size_t Outbox::reach(std::size_t bytes) const noexcept {
   constexpr auto kAheadBytes = tuned<std::size_t>("outbox.ahead_bytes");
+  return std::min(bytes_, std::max(2 * bytes, kAheadBytes));
+}
+
+std::size_t Outbox::reach_for(std::size_t bytes) noexcept {
+  const std::size_t before = reach_bytes_;
+  reach_bytes_ = std::max(before, reach(bytes));
+  return reach_bytes_ - before;
+}
+
+/// Looking at counts costs the lines to which readers write them, so it happens once in several short claims, and for
+/// each long one.
+void Outbox::look(std::size_t bytes) noexcept {
   constexpr auto kBytesPerLook = tuned<std::size_t>("outbox.bytes_per_look");
   free_oldest();
-  std::size_t end = std::min(bytes_, std::max(2 * bytes, kAheadBytes));
+  std::size_t end = reach(bytes);
   if (extents_first_ == extents_end_) {
     next_ = 0;
   } else if (const std::size_t oldest = extents_[index(extents_first_)].begin; oldest >= next_) {

@@ -22,8 +22,12 @@ class Outbox {
   explicit Outbox(std::size_t bytes) : bytes_(bytes) {}
 
   std::size_t bytes() const noexcept { return bytes_; }
-  /// So much of it, from its beginning, has been claimed.
+  /// So much of it, from its beginning, has been claimed, or has pages for another reason.
   std::size_t touched_bytes() const noexcept { return touched_bytes_; }
+  void note_touched(std::size_t bytes) noexcept { touched_bytes_ = std::max(touched_bytes_, bytes); }
+  /// Calls whose extents have so many bytes are about to come. Returns by how much more of the outbox, from its
+  /// beginning, calls may use now.
+  std::size_t reach_for(std::size_t bytes) noexcept;
   /// From now on a call may have so many readers. Throws std::bad_alloc.
   void allow_readers(std::size_t readers);
 
@@ -57,6 +61,7 @@ class Outbox {
     std::uint64_t readers_end = 0;  ///< readers are numbered; this extent's are those below
   };
   static std::size_t index(std::uint64_t extent) noexcept { return extent % kExtents; }
+  std::size_t reach(std::size_t bytes) const noexcept;
   Reader& reader(std::uint64_t number) noexcept { return readers_[number & (readers_.size() - 1)]; }
   const Reader& reader(std::uint64_t number) const noexcept { return readers_[number & (readers_.size() - 1)]; }
 
@@ -71,6 +76,7 @@ class Outbox {
   std::size_t next_ = 0;   ///< where the next extent begins
   std::size_t limit_ = 0;  ///< up to here extents are claimed before the next look
   std::size_t touched_bytes_ = 0;
+  std::size_t reach_bytes_ = 0;           ///< no extent so far could end behind it
   std::array<Extent, kExtents> extents_;  ///< those from extents_first_ to extents_end_, modulo their number
   std::uint64_t extents_first_ = 0;
   std::uint64_t extents_end_ = 0;

@@ -9,13 +9,16 @@
 namespace torii {
 namespace {
 
-/// The outboxes of all channels take so much of a member's addresses, and the entries of all rings at most so much.
+/// The outboxes of all channels take so much of a member's addresses, and the area of its rings at most so much.
 constexpr std::size_t kOutboxesBytes = std::size_t{16} << 20;
-constexpr std::size_t kEntriesBytesMost = std::size_t{8} << 20;
+constexpr std::size_t kAreaBytesMost = std::size_t{8} << 20;
 constexpr int kRingsMost = 64;
 constexpr int kRingsLeast = 4;
 constexpr int kEntriesLeast = 8;
 constexpr int kChannelsMost = 8;
+/// The rings of a pair are so many times the peers that a rank has in the team, because a plan is compared with them by
+/// all streams of a rank (binds_to_rings()). Of few ranks bucket has the most: 4 on 2 ranks, 20 on 4, 48 on 8.
+constexpr int kRingsPerPeer = 8;
 
 std::size_t bytes_of_entries(const RingSizes& sizes) noexcept {
   std::size_t bytes = 0;
@@ -25,27 +28,26 @@ std::size_t bytes_of_entries(const RingSizes& sizes) noexcept {
   return bytes;
 }
 
+/// What a team has whose area may be of any size.
+RingSizes full_sizes(int ranks, int channels) noexcept {
+  const std::size_t outbox_bytes = kOutboxesBytes / static_cast<std::size_t>(channels) / kPageBytes * kPageBytes;
+  const int rings = std::clamp(kRingsPerPeer * (ranks - 1), 1, kRingsMost);
+  return {ranks, channels, kRingEntriesMax, rings, outbox_bytes};
+}
+
 }  // namespace
 
 RingSizes ring_sizes(int ranks, int channels) noexcept {
-  const std::size_t outbox_bytes = kOutboxesBytes / static_cast<std::size_t>(channels) / kPageBytes * kPageBytes;
-  RingSizes sizes = {ranks, channels, kRingEntriesMax, kRingsMost, outbox_bytes};
-  const auto is_too_much = [&] {
-    return static_cast<std::size_t>(channels) * static_cast<std::size_t>(sizes.rings) *
-               static_cast<std::size_t>(ranks) * bytes_of_entries(sizes) >
-           kEntriesBytesMost;
-  };
-  while (is_too_much() && sizes.rings > kRingsLeast) sizes.rings /= 2;
+  RingSizes sizes = full_sizes(ranks, channels);
+  const auto is_too_much = [&] { return RingArea(sizes).total_bytes() > kAreaBytesMost; };
+  while (is_too_much() && sizes.rings > kRingsLeast) sizes.rings = std::max(kRingsLeast, sizes.rings / 2);
   while (is_too_much() && sizes.entries > kEntriesLeast) sizes.entries /= 2;
   return sizes;
 }
 
 std::size_t rings_bytes_most(int ranks) noexcept {
-  std::size_t most = 0;
-  for (int channels = 1; channels <= kChannelsMost; ++channels) {
-    most = std::max(most, RingArea(ring_sizes(ranks, channels)).total_bytes());
-  }
-  return most;
+  const RingSizes sizes = full_sizes(std::min(ranks, kRingRanksMost), kChannelsMost);
+  return std::min(kAreaBytesMost, RingArea(sizes).total_bytes());
 }
 
 RingArea::RingArea(const RingSizes& sizes) noexcept : sizes_(sizes) {
@@ -68,8 +70,6 @@ RingArea::RingArea(const RingSizes& sizes) noexcept : sizes_(sizes) {
   take_firsts(EntryKind::wide_cell);
   take_firsts(EntryKind::line);
   others_ = take(pairs * static_cast<std::size_t>(sizes.rings - 1) * bytes_of_entries(sizes));
-  at = round_up(at, kPageBytes);
-  outboxes_ = take(static_cast<std::size_t>(sizes.channels) * sizes.outbox_bytes);
   total_bytes_ = round_up(at, kPageBytes);
 }
 

@@ -32,17 +32,17 @@ struct RingSizes {
   int channels = 1;              ///< with rings
   int entries = 1;               ///< of a ring, of each kind
   int rings = 1;                 ///< from a rank to another one on a channel
-  std::size_t outbox_bytes = 0;  ///< of a channel, whole pages
+  std::size_t outbox_bytes = 0;  ///< of a channel's outbox, whole pages
 };
 /// Larger teams have none yet: most of their plans need a ring for each peer, and their memory would be short.
 inline constexpr int kRingRanksMost = 32;
-/// Those of a team of so many ranks on one node. Equal on all members.
+/// Those of a team of so many ranks on one node, at most kRingRanksMost. Equal on all members.
 RingSizes ring_sizes(int ranks, int channels) noexcept;
-/// The most that their memory takes in a member, however many channels there are.
+/// The area of a team of up to so many ranks takes at most so much in a member, however many channels there are.
 std::size_t rings_bytes_most(int ranks) noexcept;
 
-/// The memory of a member for standing rings: entries of the rings to it, counts of the rings from it, lines of buffer
-/// offers to it, and its outboxes. What short calls touch comes first and is dense.
+/// The memory of a member for standing rings: entries of the rings to it, counts of the rings from it, and lines of
+/// buffer offers to it. What short calls touch comes first and is dense. Outboxes are elsewhere: signals tell where.
 class RingArea {
  public:
   RingArea() = default;
@@ -51,7 +51,7 @@ class RingArea {
   const RingSizes& sizes() const noexcept { return sizes_; }
   std::size_t total_bytes() const noexcept { return total_bytes_; }
   /// The bytes at the beginning of the area that hold all words of the rings below `rings` of each pair. Before its
-  /// first use a word is zero. Outboxes hold none.
+  /// first use a word is zero.
   std::size_t words_bytes(int rings) const noexcept;
 
   // Offsets from the beginning of the member's area. Ranks are those of the team.
@@ -64,9 +64,6 @@ class RingArea {
   /// The first of the kPairOfferLines lines of `peer`'s buffer offers to this member.
   std::size_t offers(int channel, int peer) const noexcept {
     return offers_ + pair(channel, peer) * kPairOfferLines * kLineBytes;
-  }
-  std::size_t outbox(int channel) const noexcept {
-    return outboxes_ + static_cast<std::size_t>(channel) * sizes_.outbox_bytes;
   }
 
  private:
@@ -81,7 +78,6 @@ class RingArea {
   std::size_t counts_ = 0;
   std::size_t offers_ = 0;
   std::size_t others_ = 0;  ///< the entries of the rings from 1 on, ring by ring
-  std::size_t outboxes_ = 0;
   std::size_t total_bytes_ = 0;
 };
 

@@ -68,6 +68,7 @@ class PlanRank {
       const std::uint64_t own = arena_->allocate(RingArea(*run.rings).total_bytes());
       rings_ = std::make_unique<TeamRings>(
           faulty_, *run.rings, RingMembers{bootstrap.rank(), placement.context_ranks, gather_values(bootstrap, own)});
+      rings_->on(0).place_outbox(arena_->allocate(run.rings->outbox_bytes));
       placement.rings = &rings_->on(0);
       placement.slots_least = run.slots_least;
     } else {

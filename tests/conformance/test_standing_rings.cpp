@@ -11,6 +11,7 @@
 
 #include "collectives/selection/catalogue.hpp"
 #include "runtime/execution/installed_plan.hpp"
+#include "runtime/rings/ring_area.hpp"
 #include "tests/conformance/plan_team.hpp"
 #include "tests/support/test_run.hpp"
 
@@ -70,10 +71,16 @@ Drawn draw(std::uint64_t seed) {
     drawn.run.calls = 5;
     drawn.run.program = is_program;
     drawn.run.allocated = random() % 3 == 0;
-    const RingSizes sizes = {ranks, 1, entries, 8, std::size_t{1} << 20};
+    RingSizes sizes = {ranks, 1, entries, 8, std::size_t{1} << 20};
     const RingNeeds needs = {drawn.run.slots_least, pair_streams_most(row, request, drawn.run.plans[0])};
-    if (!binds_to_rings(drawn.run.plans[0], needs, request.tuning.segment_bytes, widening_of(Type::f16), sizes)) {
-      continue;
+    const auto binds = [&] {
+      return binds_to_rings(drawn.run.plans[0], needs, request.tuning.segment_bytes, widening_of(Type::f16), sizes);
+    };
+    if (!binds()) continue;
+    // Now and then the least outbox to which the plan binds: each of its calls must fit.
+    if (random() % 3 == 0) {
+      sizes.outbox_bytes = kLineBytes;
+      while (!binds()) sizes.outbox_bytes += kLineBytes;
     }
     drawn.name = std::string(row.name) + " " + std::string(name(request.collective)) + " of " + std::to_string(count) +
                  " on " + std::to_string(ranks) + " ranks, " + std::to_string(request.tuning.slots) +
@@ -95,6 +102,30 @@ TEST(StandingRings, ChangeNoBit) {
     ASSERT_TRUE(installed.ok());
     EXPECT_TRUE(standing.has_results_of(installed));
   }
+}
+
+/// A team of up to 8 ranks has enough rings for all algorithms on its node.
+TEST(StandingRings, ServeAllPlansOfSmallTeams) {
+  int plans = 0;
+  for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    const RingSizes sizes = ring_sizes(ranks, 2);
+    for (const Algorithm& row : catalogue()) {
+      for (int collective = 0; collective < kCollectiveCount; ++collective) {
+        PlanRequest request;
+        request.collective = static_cast<Collective>(collective);
+        request.topology = Topology::node(ranks);
+        request.tuning = {.segment_bytes = 4096, .slots = 8, .window = 4, .one_shot = true, .radix = 2};
+        if (!row.why_not(request).empty()) continue;
+        const Plan plan = row.plan(request, 0);
+        if (plan.exchange.exists()) continue;
+        ++plans;
+        EXPECT_TRUE(binds_to_rings(plan, slots_least(row, request), 4096, Widening::none, sizes))
+            << row.name << ' ' << name(request.collective) << " on " << ranks << " ranks: " << plan.in_streams_max
+            << " and " << plan.out_streams_max << " streams";
+      }
+    }
+  }
+  EXPECT_GT(plans, 100);
 }
 
 /// All ranks wait for room: each sends to the next one, in an outbox that holds one call's payloads.

@@ -104,6 +104,7 @@ void PlanWorld::make(int rank) {
   if (what_.rings) {
     made.rings = std::make_unique<TeamRings>(transport(rank), *what_.rings,
                                              RingMembers{rank, placement.context_ranks, placement.staging_offsets});
+    made.rings->on(0).place_outbox(station.ground_offset() + made.rings->area().total_bytes());
     placement.rings = &made.rings->on(0);
   }
   const auto add = [&](const PlanCase& what) {
@@ -176,7 +177,7 @@ void PlanWorld::name_rings(const Rank& made, Memory& memory) const {
     memory.name(ground + area.count(0, 0, peer), kLineBytes, own + "counts of rings to rank " + std::to_string(peer));
     memory.name(ground + area.offers(0, peer), kPairOfferLines * kLineBytes, own + "offer lines" + from);
   }
-  memory.name(ground + area.outbox(0), area.sizes().outbox_bytes, own + "outbox");
+  memory.name(made.rings->on(0).outbox_memory(), area.sizes().outbox_bytes, own + "outbox");
 }
 
 void PlanWorld::run(int rank) {

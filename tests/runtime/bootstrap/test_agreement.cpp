@@ -36,9 +36,9 @@ void steps(Bootstrap& bootstrap, int failing_rank, int failing_step, const std::
   next();
   gather_blob<1>(bootstrap);
   next();
-  gather_blob<48>(bootstrap);
+  gather_blob<40>(bootstrap);
   next();
-  gather_blob<49>(bootstrap);
+  gather_blob<41>(bootstrap);
   next();
   EXPECT_EQ(gather_texts(bootstrap, "").size(), static_cast<std::size_t>(bootstrap.ranks()));
   next();

@@ -30,7 +30,6 @@ std::vector<Stretch> stretches_of(const RingArea& area) {
   std::vector<Stretch> all;
   for (int channel = 0; channel < sizes.channels; ++channel) {
     const std::string where = " of channel " + std::to_string(channel);
-    all.push_back({area.outbox(channel), sizes.outbox_bytes, "outbox" + where});
     for (int peer = 0; peer < sizes.ranks; ++peer) {
       const std::string with = where + " with " + std::to_string(peer);
       all.push_back({area.offers(channel, peer), kPairOfferLines * kLineBytes, "offer lines" + with});
@@ -82,24 +81,41 @@ TEST(RingArea, TheWordsOfTheFirstRingsComeFirst) {
     }
   }
   EXPECT_EQ(area.words_bytes(0), 0u);
-  EXPECT_LE(area.words_bytes(6), area.outbox(0));
+  EXPECT_LE(area.words_bytes(6), area.total_bytes());
 }
 
+/// A part of a team has memory for the ranks of the team.
 TEST(RingSizes, FitWhateverTheTeam) {
-  for (const int ranks : {1, 2, 3, 8, 16, 17, 64, 256, 1024}) {
+  for (int ranks = 1; ranks <= kRingRanksMost; ++ranks) {
     for (int channels = 1; channels <= 8; ++channels) {
       const RingSizes sizes = ring_sizes(ranks, channels);
-      EXPECT_LE(RingArea(sizes).total_bytes(), rings_bytes_most(ranks)) << ranks << ' ' << channels;
+      const std::size_t bytes = RingArea(sizes).total_bytes();
+      for (int reserved = ranks; reserved <= 2 * kRingRanksMost; ++reserved) {
+        EXPECT_LE(bytes, rings_bytes_most(reserved)) << ranks << " of " << reserved << ", " << channels << " channels";
+      }
       EXPECT_GE(sizes.entries, 8);
       EXPECT_LE(sizes.entries, kRingEntriesMax);
       EXPECT_EQ(sizes.entries & (sizes.entries - 1), 0);
-      EXPECT_GE(sizes.rings, 4);
+      EXPECT_GE(sizes.rings, ranks == 1 ? 1 : 4);
       EXPECT_GE(sizes.outbox_bytes, std::size_t{1} << 20);
       EXPECT_EQ(sizes.outbox_bytes % 4096, 0u);
     }
   }
   EXPECT_EQ(ring_sizes(8, 2).entries, 64);
-  EXPECT_EQ(ring_sizes(8, 2).rings, 64);
+  EXPECT_EQ(ring_sizes(8, 2).rings, 56);
+}
+
+/// The figures of docs/execution.md.
+TEST(RingSizes, AreAsLargeAsDocumented) {
+  struct Row {
+    int ranks;
+    std::size_t most_bytes;
+    std::size_t first_ring_bytes;
+  };
+  for (const Row& row : {Row{2, 921'600, 29'184}, Row{8, 8'388'608, 122'880}, Row{32, 8'388'608, 471'040}}) {
+    EXPECT_EQ(rings_bytes_most(row.ranks), row.most_bytes) << row.ranks;
+    EXPECT_EQ(RingArea(ring_sizes(row.ranks, 2)).words_bytes(1), row.first_ring_bytes) << row.ranks;
+  }
 }
 
 TEST(RingRules, WhatIsNotPublishedLeavesEntries) {
