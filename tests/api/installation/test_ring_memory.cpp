@@ -135,7 +135,7 @@ TEST(RingMemory, LengthsThatAreToldMayBeLong) {
 void expect_refused(torii_status status, const std::string& part) {
   const std::string text = torii_last_error();
   EXPECT_EQ(status, TORII_NO_RESOURCE) << text;
-  for (const std::string& one : {std::string("rank 1"), std::string("8388608 bytes for an outbox"), part}) {
+  for (const std::string& one : {std::string("rank 1"), std::string(" bytes for an outbox"), part}) {
     EXPECT_NE(text.find(one), std::string::npos) << "'" << text << "' does not hold '" << one << "'";
   }
 }
@@ -172,14 +172,18 @@ TEST(RingMemory, WhereMemoryIsShortPagesAreTakenBefore) {
   Machine::rank_left_bytes.reset();
   run_as_threads(job(2), [&](torii_context*, torii_team* whole) {
     Machine::rank_left_bytes = 100 * kMiB;
+    // One channel has an outbox of 16 MiB. An arena takes less than that without asking again what is left.
+    torii_team_options options = {};
+    options.size = sizeof(options);
+    options.channels = 1;
     torii_team* team = nullptr;
-    ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &team), TORII_OK) << torii_last_error();
+    ASSERT_EQ(torii_team_split(whole, 0, 0, &options, &team), TORII_OK) << torii_last_error();
     meet(whole);
     machine.most_bytes = 0;
     meet(whole);
     for (int i = 0; i < 4; ++i) ASSERT_EQ(sum(team, kShort), TORII_OK) << torii_last_error();
     meet(whole);
-    EXPECT_GT(machine.most_bytes, 16U << 10);
+    EXPECT_GT(machine.most_bytes, 8U << 10);
     EXPECT_LT(machine.most_bytes, 64U << 10) << "the words of a ring for each pair, no more";
     meet(whole);
     if (torii_team_rank(team) == 1) Machine::rank_left_bytes = kOutbox;
