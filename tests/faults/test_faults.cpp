@@ -2,6 +2,7 @@
 // Histories under faults: every one ends as it should, and the same seed gives the same history.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -193,6 +194,63 @@ TEST(Faults, ATimeoutIsRightOnlyWhereAMemberWasAway) {
   EXPECT_FALSE(late.is_timeout_right(0, 0, TORII_ABORTED));
   EXPECT_TRUE(late.is_timeout_right(0, 0, TORII_TIMEOUT));
   EXPECT_TRUE(late.is_timeout_right(0, 1, TORII_POISONED));
+}
+
+TEST(Faults, AboutHalfOfTheHistoriesHaveStandingRingsAndSomeHaveStreaks) {
+  constexpr int kDrawn = 2000;
+  int rings = 0;
+  int streaks = 0;
+  int odd_calls = 0;
+  for (std::uint64_t seed = 1; seed <= kDrawn; ++seed) {
+    const History history = draw_history(seed);
+    rings += history.job.settings.find("STANDING_RINGS=1") != std::string::npos ? 1 : 0;
+    const auto has_streak = [](const Step& step) { return step.streak.calls != 0; };
+    const auto has_odd_call = [](const Step& step) {
+      return step.streak.calls != 0 &&
+             std::ranges::any_of(step.deviations, [](Deviation one) { return one != Deviation::none; });
+    };
+    streaks += std::ranges::any_of(history.steps, has_streak) ? 1 : 0;
+    odd_calls += std::ranges::any_of(history.steps, has_odd_call) ? 1 : 0;
+  }
+  EXPECT_NEAR(rings, kDrawn / 2, kDrawn / 10);
+  EXPECT_GT(streaks, kDrawn / 10);
+  EXPECT_GT(odd_calls, kDrawn / 40);
+}
+
+/// A streak of broadcasts from rank 0, of which rank 1 makes its call number 20 when rank 0 is 60 calls ahead.
+History history_of_broadcasts() {
+  History history = history_with_pause(0);
+  history.job.settings = "STANDING_RINGS=1\n";
+  Step& step = history.steps.front();
+  step.call = {};
+  DrawnCall broadcast;
+  broadcast.collective = TORII_BROADCAST;
+  broadcast.count = 3;
+  step.streak.turns = {broadcast};
+  step.streak.calls = 100;
+  step.streak.lags = {{.rank = 1, .at = 20, .calls = 60}};
+  return history;
+}
+
+TEST(Faults, AStreakIsPlayedWithARankFarAhead) {
+  const History history = history_of_broadcasts();
+  EXPECT_NE(history.steps.front().streak.call(0, 1).seed, history.steps.front().streak.call(0, 2).seed);
+  const Verdict verdict = run(history);
+  EXPECT_EQ(verdict.failures, std::vector<std::string>());
+  EXPECT_EQ(verdict.counts.calls, 200U);
+}
+
+TEST(Faults, AStreakWithACallThatDiffersFails) {
+  History history = history_of_broadcasts();
+  Step& step = history.steps.front();
+  step.streak.odd_call = 90;
+  step.other = step.streak.turns.front();
+  step.other.count = 4;
+  step.deviations[1] = Deviation::differs;
+  const Verdict verdict = run(history);
+  EXPECT_EQ(verdict.failures, std::vector<std::string>());
+  EXPECT_GT(verdict.counts.failed_calls, 0U);
+  EXPECT_NE(text_of(history).find("rank 1 differs (call 90)"), std::string::npos);
 }
 
 TEST(Faults, PartsOfAHistoryAreNamed) {

@@ -3,6 +3,9 @@
 #include "tools/torii-sim/faults/driver.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "api/agreement/team_control.hpp"
 
 namespace torii::faults {
 namespace {
@@ -95,6 +98,8 @@ void Driver::play() {
     wait_until(index);
     if (step.splits) {
       split(index);
+    } else if (teams_[step.team] != nullptr && step.streak.calls != 0) {
+      run_streak(index);
     } else if (teams_[step.team] != nullptr) {
       run(index);
     }
@@ -167,6 +172,7 @@ void Driver::run(std::size_t index) {
   if (deviation == Deviation::aborts && torii_team_abort(team, "a history says so") != TORII_OK) {
     job_.fail(rank_, std::string("abort: ") + torii_last_error());
   }
+  ++job_.state(rank_).calls_begun;
   Call& call = make(index, deviation == Deviation::differs ? step.other : step.call, step.memory[rank]);
   call.is_checked = deviation != Deviation::differs;
   if (call.spec.kind != CallKind::collective) return run_blocking(call);
@@ -235,11 +241,14 @@ void Driver::refuse(std::size_t index) {
 void Driver::wait_until(std::size_t step) {
   for (Call& call : calls_) {
     if (call.request == nullptr || call.due > step) continue;
-    torii_request* request = call.request;
-    call.request = nullptr;
     const Visit visit(job_, call.team, rank_);
-    judge(call, timed(Phase::waiting, "wait", [&] { return torii_wait(&request); }));
+    wait_for(call);
   }
+}
+
+void Driver::wait_for(Call& call) {
+  torii_request* request = std::exchange(call.request, nullptr);
+  judge(call, timed(Phase::waiting, "wait", [&] { return torii_wait(&request); }));
 }
 
 /// After a call the vectors belong to the rank, which writes to its input at once.
@@ -261,10 +270,23 @@ void Driver::judge_failure(std::size_t team, torii_status status, const std::str
   const std::string cause = cause_of(status);
   ++job_.failed_calls;
   const bool may_fail = history_.may_fail(team, rank_) || job_.has_left_out;
-  if (!job_.is_timeout_right(team, rank_, status) && !may_fail) {
-    job_.fail(rank_, "failed without a fault: " + cause + at);
+  const bool is_timeout_right = job_.is_timeout_right(team, rank_, status);
+  if (!is_timeout_right && !may_fail) job_.fail(rank_, "failed without a fault: " + cause + at);
+  if (status == TORII_POISONED) return;
+  compare_causes(team, cause, at);
+  if (status != TORII_MISMATCH && !is_timeout_right) check_names_difference(team, cause, at);
+}
+
+/// Where nothing is wrong but calls, a rank tells which differ, and does not only wait. The library has the records of
+/// so many calls; ranks that are further apart than these cannot know.
+void Driver::check_names_difference(std::size_t team, const std::string& cause, const std::string& at) {
+  constexpr auto kApartMost = static_cast<int>(kSharedRecords) - 2;
+  if (job_.is_difference_judged || !history_.only_differs(team, rank_)) return;
+  job_.is_difference_judged = true;
+  const auto [least, most] = std::ranges::minmax(job_.ranks, {}, &RankState::calls_begun);
+  if (most.calls_begun - least.calls_begun <= kApartMost) {
+    job_.fail(rank_, "calls differ, and the cause tells nothing of them: " + cause + at);
   }
-  if (status != TORII_POISONED) compare_causes(team, cause, at);
 }
 
 void Driver::compare_causes(std::size_t team, const std::string& cause, const std::string& at) {
@@ -292,6 +314,7 @@ torii_status Driver::meet(std::size_t team) {
 /// A team on which something went wrong has failed for all by now, and its survivors go on.
 void Driver::end_team(std::size_t team) {
   const Visit visit(job_, team, rank_);
+  ++job_.state(rank_).calls_begun;
   const torii_status status = timed(Phase::calling, "meet", [&] { return meet(team); });
   if (status != TORII_OK) {
     judge_failure(team, status, " (barrier at the end of team " + std::to_string(team) + ")");

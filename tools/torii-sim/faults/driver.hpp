@@ -41,10 +41,15 @@ class Driver {
   std::optional<bool> try_world(bool is_first);
   void split(std::size_t index);
   void run(std::size_t index);
+  void run_streak(std::size_t index);
+  Call& next_in_streak(std::size_t index, int number, std::vector<Call*>& made);
+  torii_status make_in_streak(std::size_t index, Call& call);
+  void lag(const Step& step, int number);
   void run_blocking(Call& call);
   void run_persistent(Call& call, const Words& words);
   void refuse(std::size_t index);
   void wait_until(std::size_t step);
+  void wait_for(Call& call);
   void end_team(std::size_t team);
   torii_status meet(std::size_t team);
   void go_on_with_survivors(std::size_t team);
@@ -55,6 +60,7 @@ class Driver {
   bool is_served(torii_team* team, const Words& words) const;
   void judge(Call& call, torii_status status);
   void judge_failure(std::size_t team, torii_status status, const std::string& where);
+  void check_names_difference(std::size_t team, const std::string& cause, const std::string& at);
   void compare_causes(std::size_t team, const std::string& cause, const std::string& at);
   void check_sealed();
   void destroy(torii_team* team);

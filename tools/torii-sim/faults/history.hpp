@@ -19,7 +19,8 @@ enum class Deviation : std::uint8_t {
   none,
   refused,  ///< makes Step::refused_calls() that are refused
   differs,  ///< makes Step::other
-  aborts    ///< aborts the team, then makes the call
+  aborts,   ///< aborts the team, then makes the call
+  leaves_out
 };
 
 enum class Manner : std::uint8_t {
@@ -31,6 +32,26 @@ enum class Manner : std::uint8_t {
 /// Where the vectors of a rank are.
 enum class Memory : std::uint8_t { malloced, allocated, adopted };
 
+/// A rank does not come to the call of that number before another one has made so many calls more, or waits for none.
+struct Lag {
+  int rank = 0;
+  int at = 0;
+  int calls = 0;
+};
+
+/// Calls in a row, between which ranks wait for nothing but what the library waits for.
+struct Streak {
+  int calls = 0;                 ///< 0: the step is one call
+  std::vector<DrawnCall> turns;  ///< the seed of the step's call says which of them is made when
+  int run = 1;                   ///< so many calls in a row are alike
+  std::vector<Lag> lags;
+  int odd_call = 0;  ///< the number of the one in which a rank deviates
+
+  /// The place in `turns` of the call of that number, and the call with data of its own.
+  std::size_t turn(std::uint64_t seed, int number) const;
+  DrawnCall call(std::uint64_t seed, int number) const;
+};
+
 struct Step {
   std::size_t team = 0;  ///< 0: all ranks; otherwise a part, which an earlier step has made
   bool splits = false;   ///< makes part number `part` of team 0, by colours
@@ -39,6 +60,7 @@ struct Step {
   Manner manner = Manner::blocking;
   DrawnCall call;
   DrawnCall other;
+  Streak streak;
   std::vector<Deviation> deviations;  ///< by rank of team 0
   std::vector<int> pauses_us;         ///< by rank, before the step
   std::vector<Memory> memory;         ///< by rank
@@ -133,6 +155,9 @@ struct History {
   std::vector<int> members(std::size_t team, int rank) const;
   /// True if calls of the rank's team at that index may fail: a member deviates, or something goes wrong with it.
   bool may_fail(std::size_t team, int rank) const;
+  /// True if nothing goes wrong with the rank's team at that index but that calls differ, on one node: then the team
+  /// may fail for no other reason.
+  bool only_differs(std::size_t team, int rank) const;
   /// True if something goes wrong that lets any wait reach its deadline.
   bool may_time_out() const;
   /// True if something of these kinds is wrong with a rank.

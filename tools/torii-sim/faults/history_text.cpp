@@ -9,7 +9,7 @@ namespace torii::faults {
 namespace {
 
 std::string deviations_text(const Step& step) {
-  constexpr const char* kTexts[] = {"", " is refused", " differs", " aborts"};
+  constexpr const char* kTexts[] = {"", " is refused", " differs", " aborts", " leaves one out"};
   std::string text;
   for (std::size_t rank = 0; rank < step.deviations.size(); ++rank) {
     if (step.deviations[rank] == Deviation::none) continue;
@@ -21,9 +21,25 @@ std::string deviations_text(const Step& step) {
   return text;
 }
 
+std::string streak_text(const Step& step) {
+  const Streak& streak = step.streak;
+  std::string text = "team " + std::to_string(step.team) + ", " + std::to_string(streak.calls) +
+                     (step.manner == Manner::started ? " started" : "") + " calls in a row, " +
+                     std::to_string(streak.run) + " alike each time: ";
+  for (const DrawnCall& turn : streak.turns) text += (&turn == streak.turns.data() ? "" : " / ") + text_of(turn);
+  for (const Lag& lag : streak.lags) {
+    text += "; rank " + std::to_string(lag.rank) + " lets others go " + std::to_string(lag.calls) +
+            " calls ahead at call " + std::to_string(lag.at);
+  }
+  const std::string deviations = deviations_text(step);
+  if (!deviations.empty()) text += deviations + " (call " + std::to_string(streak.odd_call) + ")";
+  return text;
+}
+
 std::string step_text(const Step& step) {
   constexpr const char* kManners[] = {"", "started ", "persistent "};
   if (step.splits) return "split into parts " + std::to_string(step.part) + deviations_text(step);
+  if (step.streak.calls != 0) return streak_text(step);
   return "team " + std::to_string(step.team) + ", " + kManners[static_cast<std::size_t>(step.manner)] +
          text_of(step.call) + deviations_text(step);
 }

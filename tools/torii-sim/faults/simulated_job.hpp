@@ -32,6 +32,7 @@ struct RankState {
   Progress progress = Progress::plays;
   std::array<int, kPhases> visits = {};  ///< how often it has come to each phase
   std::vector<Part> parts = {};          ///< by team
+  int calls_begun = 0;                   ///< on all its teams
 };
 
 struct SimulatedJob {
@@ -56,9 +57,10 @@ struct SimulatedJob {
     std::vector<int> members;
   };
   std::vector<SurvivorTeam> survivor_teams = {};
-  bool has_left_out = false;   ///< survivors have left out a rank that lives: all its teams fail
-  bool waits_in_vain = false;  ///< a rank has waited for a member that had left in peace
-  bool has_abandoned = false;  ///< a redistribution has failed: its memory stays until the context ends
+  bool has_left_out = false;          ///< survivors have left out a rank that lives: all its teams fail
+  bool waits_in_vain = false;         ///< a rank has waited for a member that had left in peace
+  bool has_abandoned = false;         ///< a redistribution has failed: its memory stays until the context ends
+  bool is_difference_judged = false;  ///< the first cause of calls that differ has been looked at
   std::vector<RankState> ranks = {};
   Departures departures;
 

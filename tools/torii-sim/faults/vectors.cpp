@@ -52,6 +52,12 @@ void CallVectors::fill() {
   if (!input.empty()) std::memcpy(is_sent_from_result ? result_ : input_, input.data(), input.size());
 }
 
+void CallVectors::fill_anew(std::uint64_t seed) {
+  spec_.seed = seed;
+  is_sealed_ = false;
+  fill();
+}
+
 void CallVectors::spoil() noexcept {
   const bool sends_result = spec_.kind == CallKind::collective && spec_.collective == TORII_BROADCAST &&
                             place_.rank == spec_.root % place_.ranks;

@@ -42,6 +42,8 @@ class CallVectors {
   std::byte* result() const noexcept { return result_; }
   /// Writes the input, where it is to be, as the call expects it.
   void fill();
+  /// The same for the next call, which has other data.
+  void fill_anew(std::uint64_t seed);
   /// Writes other bytes over all that the library must have read by the end of the call.
   void spoil() noexcept;
   /// Empty, or where the result is wrong.
