@@ -73,7 +73,8 @@ std::string key_of(const CallPlan& call_plan) {
 /// Whether the call has payloads for the outbox of a channel that has none yet. Unequal blocks may have any lengths.
 bool lacks_outbox(const CallPlan& call_plan, const InstalledPlan& installed) noexcept {
   if (installed.rings == nullptr || installed.rings->has_outbox()) return false;
-  return needs_outbox(installed, has_unequal_blocks(call_plan.spec) ? SIZE_MAX : call_plan.shape.layout.longest_bytes());
+  return needs_outbox(installed,
+                      has_unequal_blocks(call_plan.spec) ? SIZE_MAX : call_plan.shape.layout.longest_bytes());
 }
 
 }  // namespace
@@ -257,7 +258,12 @@ std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, s
   const bool has_rings = rings_ != nullptr && channel < rings_->channels();
   const RingNeeds needs = {placement.slots_least, pair_streams_most(*algorithm, request, plan)};
   if (has_rings && binds_to_rings(plan, needs, segment_bytes, widening, rings_->area().sizes())) {
-    staging_.take_rings(rings_->area().words_bytes(rings_of(plan)));
+    const int rings = rings_of(plan);
+    if (rings > rings_->area().sizes().rings) {
+      throw Error(Status::internal, std::string(algorithm->name) + " has " + std::to_string(rings) +
+                                        " streams to one rank and declares " + std::to_string(needs.pair_streams));
+    }
+    staging_.take_rings(rings_->area().words_bytes(rings));
     placement.rings = &rings_->on(channel);
     return std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, widening, placement));
   }

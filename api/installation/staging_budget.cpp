@@ -33,13 +33,17 @@ void StagingBudget::reserve_pairs() {
   members_.context().staging().reserve(members_.own().memory_offset + offset, bytes);
 }
 
+void StagingBudget::reserve_rings(std::size_t bytes) {
+  if (bytes <= reserved_ring_bytes_ || !is_memory_short()) return;
+  members_.context().staging().reserve(members_.own().memory_offset + *rings_offset() + reserved_ring_bytes_,
+                                       bytes - reserved_ring_bytes_);
+  reserved_ring_bytes_ = bytes;
+}
+
 void StagingBudget::take_rings(std::size_t bytes) {
   if (bytes <= ring_bytes_) return;
-  const std::size_t more_bytes = bytes - ring_bytes_;
-  if (is_memory_short()) {
-    members_.context().staging().reserve(members_.own().memory_offset + *rings_offset() + ring_bytes_, more_bytes);
-  }
-  Counters::add(members_.transport().counters().staging_bytes, more_bytes);
+  reserve_rings(bytes);
+  Counters::add(members_.transport().counters().staging_bytes, bytes - ring_bytes_);
   ring_bytes_ = bytes;
 }
 

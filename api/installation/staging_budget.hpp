@@ -32,6 +32,9 @@ class StagingBudget {
     const std::size_t bytes = team_rings_bytes(ranks_reserved_, members_.context());
     return bytes == 0 ? std::nullopt : std::optional(memory_bytes_ - bytes);
   }
+  /// For a team that is being made: where memory is short, takes the pages of the words of standing rings in the first
+  /// `bytes` of their memory. Peers may write there before this rank's first call. Throws Error{no_resource}.
+  void reserve_rings(std::size_t bytes);
   /// Before a plan uses standing rings whose words are in the first `bytes` of their memory: takes the pages where
   /// memory is short. Throws Error{no_resource}.
   void take_rings(std::size_t bytes);
@@ -65,6 +68,7 @@ class StagingBudget {
   std::size_t memory_bytes_;
   int ranks_reserved_;
   std::size_t ring_bytes_ = 0;  ///< of standing rings, the most that plans use
+  std::size_t reserved_ring_bytes_ = 0;
   std::size_t used_bytes_ = 0;
   std::size_t touched_bytes_ = 0;  ///< the most that has been assigned
   std::uint64_t epoch_ = 0;        ///< twice the number of times that the staging was emptied

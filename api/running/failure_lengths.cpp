@@ -17,6 +17,9 @@ std::string FailureMonitor::fault_text(const LengthFault& fault) const {
   const std::string own = members_.text(members_.rank());
   const std::string& sender = fault.comes_in ? peer : own;
   const std::string& receiver = fault.comes_in ? own : peer;
+  if (fault.is_message) {
+    return "calls differ: the messages from " + sender + " to " + receiver + " are not those that it awaits";
+  }
   if (fault.is_earlier && fault.peer_bytes == 0 && fault.own_bytes == 0) {
     return sender + " has sent " + receiver +
            " a block that it did not expect: unequal lengths for a block between them";
@@ -37,17 +40,6 @@ std::optional<Finding> FailureMonitor::find_other_length(const OwnView& waiting_
     const std::function<bool(int)> has_ended = [&](int member) {
       return board_.completed_by(member) >= request.sequence;
     };
-    const std::function<bool(int, std::uint32_t)> may_be_of_later_call = [&](int member, std::uint32_t tag) {
-      for (std::uint64_t later = request.sequence; later < request.sequence + kSharedRecords; ++later) {
-        const std::optional<CallSnapshot> theirs = board_.snapshot_of(member, later);
-        const bool is_known = theirs && theirs->sequence == later;
-        // A member may be far ahead by calls in which it sends and takes nothing.
-        if (!is_known && board_.has_come_to(member, later)) return true;
-        if (!is_known) return false;
-        if (theirs->count == kUnequalInRecord || static_cast<std::uint32_t>(theirs->kind >> 32) == tag) return true;
-      }
-      return false;
-    };
     std::array<std::uint32_t, kSharedRecords> earlier;
     std::size_t count = 0;
     for (std::uint64_t back = 0; back < std::min<std::uint64_t>(kSharedRecords, calls_.sequence()); ++back) {
@@ -55,7 +47,7 @@ std::optional<Finding> FailureMonitor::find_other_length(const OwnView& waiting_
       if (!recorded || recorded->sequence >= request.sequence || recorded->count != kUnequalInRecord) continue;
       earlier[count++] = static_cast<std::uint32_t>(recorded->kind >> 32);
     }
-    if (!channel->execution.finds_other_length({{earlier.data(), count}, has_ended, may_be_of_later_call})) continue;
+    if (!channel->execution.finds_other_length({{earlier.data(), count}, has_ended})) continue;
     // A peer that has ended this call may have refused it: its notice is visible by now.
     OwnView own = waiting_own;
     set_request(own, request);

@@ -110,12 +110,27 @@ void InFlight::complete(Channel& channel, Status status) noexcept {
   end(request, status);
   channel.current = nullptr;
   take_back(request);
-  if (count() == 0 && status == Status::ok) calls_.end_all();
+  if (status == Status::ok) tell_ended();
   if (board_.must_report_end()) board_.tell_end(calls_.snapshot_of(request));
   if (channel.queue.empty()) return;
   Request& next = *channel.queue.front();
   channel.queue.pop_front();
   start_on(channel, next);
+}
+
+/// A rank that always has a call in flight ends those before it all the same.
+void InFlight::tell_ended() noexcept {
+  if (count() == 0) return calls_.end_all();
+  std::uint64_t oldest = calls_.sequence() + 1;
+  std::size_t found = 0;
+  for (const auto& channel : channels_) {
+    found += channel->queue.size() + (channel->current != nullptr ? 1 : 0);
+    const Request* first = channel->current;  // of a channel the oldest one
+    if (first == nullptr && !channel->queue.empty()) first = channel->queue.front();
+    if (first != nullptr && !is_persistent(first->sequence)) oldest = std::min(oldest, first->sequence);
+  }
+  // One that is being started has its number, but is on no channel yet.
+  if (found == static_cast<std::size_t>(count())) calls_.end_below(oldest);
 }
 
 bool InFlight::advance(Channel& channel) noexcept {

@@ -95,6 +95,7 @@ class InFlight {
   void begin(Channel& channel, Request& request) noexcept;
   void begin_blocks(Channel& channel, Request& request) noexcept;
   void complete(Channel& channel, Status status) noexcept;
+  void tell_ended() noexcept;
   void end_pairs() noexcept;
   void fail_pairs() noexcept;
 

@@ -58,7 +58,9 @@ class OwnCalls {
     return refused_.add(sequence, reason);
   }
   /// All calls have ended.
-  void end_all() noexcept { control_.completed.store(sequence_, std::memory_order_release); }
+  void end_all() noexcept { end_below(sequence_ + 1); }
+  /// All calls below that one have ended, the oldest that is in flight.
+  void end_below(std::uint64_t sequence) noexcept { control_.completed.store(sequence - 1, std::memory_order_release); }
   /// Records that this rank is attending to a call that it waits in.
   void note_attentive(std::int64_t now_ns) noexcept {
     control_.last_attentive_ns.store(now_ns, std::memory_order_relaxed);

@@ -2,6 +2,7 @@
 // The parts of a team, its end, and the decision about a split.
 #include "api/team/team.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "api/team/gone_team.hpp"
@@ -31,8 +32,8 @@ std::int64_t deadline_of(const TeamOptions& options, const Settings& settings) {
   return timeout_ns_of(options.timeout_s != 0 ? options.timeout_s : settings.timeout_s);
 }
 
-/// For a team on one node: nullptr for others, and where a fabric pins the memory.
-std::unique_ptr<TeamRings> make_rings(const Membership& members, const StagingBudget& staging, int channels) {
+/// For a team on one node: nullptr for others, and where a fabric pins the memory. Throws Error{no_resource}.
+std::unique_ptr<TeamRings> make_rings(const Membership& members, StagingBudget& staging, int channels) {
   const std::optional<std::size_t> begin = staging.rings_offset();
   if (members.several_nodes() || members.ranks() > kRingRanksMost || !begin) return nullptr;
   RingMembers places;
@@ -42,7 +43,11 @@ std::unique_ptr<TeamRings> make_rings(const Membership& members, const StagingBu
     places.context_ranks.push_back(member.context_rank);
     places.offsets.push_back(member.memory_offset + *begin);
   }
-  return std::make_unique<TeamRings>(members.transport(), ring_sizes(members.ranks(), channels), std::move(places));
+  const RingSizes sizes = ring_sizes(members.ranks(), channels);
+  auto rings = std::make_unique<TeamRings>(members.transport(), sizes, std::move(places));
+  // Most plans have one or two streams between two ranks.
+  staging.reserve_rings(rings->area().words_bytes(std::min(sizes.rings, 2)));
+  return rings;
 }
 
 /// The memory of the outboxes that channels have taken.

@@ -392,6 +392,6 @@ extern const Algorithm kBucket = {"bucket", "rings along all dimensions; Jain an
                                   why_not,  plan,
                                   order,    nullptr,
                                   nullptr,  slots_least,
-                                  0};
+                                  12};
 
 }  // namespace torii

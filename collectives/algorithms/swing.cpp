@@ -185,6 +185,6 @@ extern const Algorithm kSwing = {"swing", "swing; De Sensi, Bonato, Saam, Hoefle
                                  why_not, plan,
                                  order,   nullptr,
                                  nullptr, nullptr,
-                                 0};
+                                 12};
 
 }  // namespace torii

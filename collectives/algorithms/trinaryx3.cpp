@@ -130,6 +130,6 @@ extern const Algorithm kTrinaryx3 = {"trinaryx3",
                                      nullptr,
                                      nullptr,
                                      nullptr,
-                                     0};
+                                     6};
 
 }  // namespace torii

@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "runtime/plan/transfer_rules.hpp"
-
 namespace torii {
 namespace {
 
@@ -21,36 +19,7 @@ BlockMessages messages_of(std::size_t bytes, std::size_t segment_bytes) noexcept
   return {(bytes + segment_bytes - 1) / segment_bytes, round_up(std::min(bytes, segment_bytes), kLineBytes)};
 }
 
-/// Blocks of exchanges are in lines. A message that belongs to a call which this rank has not come to yet may stand
-/// there too, with any tag.
-LengthFault unexpected_in(const ReceiveEnd& ring, const RingUses& uses, const LengthEvidence& evidence) noexcept {
-  const std::size_t at = uses.entries.of(ring.taken) * entry_bytes(EntryKind::line);
-  const std::uint64_t word = load_word(ring.entries[static_cast<std::size_t>(EntryKind::line)] + at);
-  if (word == 0 || static_cast<std::uint32_t>(word) != static_cast<std::uint32_t>(ring.taken)) return {};
-  for (const std::uint32_t signature : evidence.earlier) {
-    const std::size_t bytes = length_in_signal(word, signature, ring.taken);
-    if (bytes == 0 || bytes > kAtOnceBytes) continue;
-    if (evidence.may_be_of_later_call(ring.rank, static_cast<std::uint32_t>((word - ring.taken) >> 32))) return {};
-    return {ring.peer, true, true, bytes, 0};
-  }
-  return {};
-}
-
 }  // namespace
-
-LengthFault find_unexpected_block(const InstalledPlan& plan, bool lacks_room, const LengthEvidence& evidence) {
-  LengthFault found;
-  for (const ReceiveEnd* const ring : plan.uses.incoming) {
-    if (found.peer < 0) found = unexpected_in(*ring, plan.uses, evidence);
-  }
-  for (const ExchangePeer& peer : plan.exchange.peers) {
-    if (found.peer < 0 && peer.takes) found = unexpected_in(peer.in.ring.end(), plan.uses, evidence);
-  }
-  const Outbox::Reader reader = plan.rings->outbox().awaited();
-  if (found.peer >= 0 || !lacks_room || reader.ring == nullptr) return found;
-  if (!evidence.has_ended(reader.ring->rank) || reader.ring->is_taken_below(reader.number)) return found;
-  return {reader.ring->peer, false, true, 0, 0};
-}
 
 void take_numbers(InstalledPlan& plan) noexcept {
   for (ExchangePeer& peer : plan.exchange.peers) {

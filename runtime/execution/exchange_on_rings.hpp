@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <span>
 
-#include "runtime/execution/length_fault.hpp"
 #include "runtime/execution/running_call.hpp"
 
 namespace torii {
@@ -22,11 +21,5 @@ bool claim_blocks(RunningCall& call, std::span<const std::size_t> bytes) noexcep
 
 /// As a call ends: the numbers go on to the next one.
 void hand_on_numbers(RunningCall& call) noexcept;
-
-/// For a call of any plan that waits: a block of an earlier call that one end sent and the other did not expect,
-/// because it gave the block no length. Signatures tell the ends of other lengths apart while that call still runs.
-/// Such a block stands where this rank awaits the next message of the ring; or it is this rank's, holds up its outbox
-/// (`lacks_room`), and its receiver has ended this call.
-LengthFault find_unexpected_block(const InstalledPlan& plan, bool lacks_room, const LengthEvidence& evidence);
 
 }  // namespace torii

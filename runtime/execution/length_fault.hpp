@@ -15,14 +15,14 @@ struct LengthFault {
   bool is_earlier = false;  ///< it belongs to an earlier call; its lengths may not be known any more, and are then 0
   std::size_t peer_bytes = 0;
   std::size_t own_bytes = 0;
+  /// Not a block, but a message of any call: those of the two ranks before this one differ.
+  bool is_message = false;
 };
 
 /// A rank's knowledge of its earlier calls and of its peers when it looks for such a block.
 struct LengthEvidence {
   std::span<const std::uint32_t> earlier;     ///< salted signatures of this rank's earlier calls with unequal blocks
   const std::function<bool(int)>& has_ended;  ///< whether that rank of the plan has ended this call
-  /// Whether a message with that tag may belong to this call, or to a later one, of that rank of the plan.
-  const std::function<bool(int, std::uint32_t)>& may_be_of_later_call;
 };
 
 }  // namespace torii

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds blocks for which two ranks of a node give unequal lengths, while a call waits.
-#include "runtime/execution/exchange_on_rings.hpp"
 #include "runtime/execution/pairwise_schedule.hpp"
+#include "runtime/execution/ring_faults.hpp"
 #include "runtime/fabric/words.hpp"
 
 namespace torii {
@@ -34,6 +34,15 @@ LengthFault PairwiseSchedule<Host>::other_length(const ExchangePeer& peer, const
   return {};
 }
 
+/// Whether the awaited block of so many bytes has come behind messages that were not awaited.
+template <class Host>
+bool PairwiseSchedule<Host>::follows(const ReceiveRing& ring, std::uint64_t number, std::size_t bytes) const noexcept {
+  for (std::uint64_t later = number + 1; later < number + call_.slots.count; ++later) {
+    if (ring.arrived(call_.slots, pair_signature(bytes), later)) return true;
+  }
+  return false;
+}
+
 /// The same for a block that comes in, of which nothing has been taken.
 template <class Host>
 LengthFault PairwiseSchedule<Host>::other_block(const ExchangePeer& peer, const Turn& turn,
@@ -52,10 +61,13 @@ LengthFault PairwiseSchedule<Host>::other_block(const ExchangePeer& peer, const 
   for (const std::uint32_t signature : evidence.earlier) {
     if (length_in(signature) != 0) return {peer.context_rank, true, true, length_in(signature), 0};
   }
-  // The word is of a call too long ago, or of another call, which call records then tell.
+  // The word is of a call too long ago, or of another call, which call records then tell. On a standing ring it may
+  // also belong to a call behind this one, which the peer has ended without a block for this rank.
   const bool is_awaited_number =
       word != 0 && static_cast<std::uint32_t>(word) == static_cast<std::uint32_t>(peer.taken);
-  if (is_awaited_number && turn.in_way == Way::through_slots) return {peer.context_rank, true, true, 0, 0};
+  if (is_awaited_number && turn.in_way == Way::through_slots && (!has_ended || follows(ring, peer.taken, own_bytes))) {
+    return {peer.context_rank, true, true, 0, 0};
+  }
   const bool has_come = turn.in_way == Way::unknown ? has_offer : turn.in_way != Way::through_slots;
   return has_ended && !has_come ? LengthFault{peer.context_rank, true, false, 0, own_bytes} : LengthFault{};
 }
@@ -66,8 +78,10 @@ bool PairwiseSchedule<Host>::finds_other_length(const LengthEvidence& evidence) 
   for (std::size_t i = 0; i < peers.size() && call_.status == Status::ok; ++i) {
     Turn& turn = turns_[i];
     if (peers[i].remote) continue;
-    const LengthFault found = other_length(peers[i], turn, evidence);
+    LengthFault found = other_length(peers[i], turn, evidence);
     if (found.peer >= 0) {
+      // Equal blocks have no other lengths: an earlier call is the cause, and may be known.
+      found.is_message = call_.buffers.blocks == nullptr && !(found.is_earlier && found.peer_bytes != 0);
       length_fault_ = found;
       call_.note(Status::mismatch, found.peer);
     } else if (!turn.makes_offer && !(turn.sent && turn.taken)) {
@@ -78,8 +92,8 @@ bool PairwiseSchedule<Host>::finds_other_length(const LengthEvidence& evidence) 
 }
 
 template <class Host>
-bool PairwiseSchedule<Host>::finds_unexpected_block(const LengthEvidence& evidence) noexcept {
-  const LengthFault found = find_unexpected_block(*call_.plan, call_.on_rings.lacks_room, evidence);
+bool PairwiseSchedule<Host>::finds_ring_fault(const LengthEvidence& evidence) noexcept {
+  const LengthFault found = find_ring_fault(call_, evidence);
   if (found.peer < 0) return false;
   length_fault_ = found;
   call_.note(Status::mismatch, found.peer);
@@ -90,13 +104,15 @@ template LengthFault PairwiseSchedule<RealHost>::other_length(const ExchangePeer
                                                               const LengthEvidence&) const noexcept;
 template LengthFault PairwiseSchedule<RealHost>::other_block(const ExchangePeer&, const Turn&, const LengthEvidence&,
                                                              bool, bool) const noexcept;
+template bool PairwiseSchedule<RealHost>::follows(const ReceiveRing&, std::uint64_t, std::size_t) const noexcept;
 template bool PairwiseSchedule<RealHost>::finds_other_length(const LengthEvidence&) noexcept;
-template bool PairwiseSchedule<RealHost>::finds_unexpected_block(const LengthEvidence&) noexcept;
+template bool PairwiseSchedule<RealHost>::finds_ring_fault(const LengthEvidence&) noexcept;
 template LengthFault PairwiseSchedule<ModelledHost>::other_length(const ExchangePeer&, const Turn&,
                                                                   const LengthEvidence&) const noexcept;
 template LengthFault PairwiseSchedule<ModelledHost>::other_block(const ExchangePeer&, const Turn&,
                                                                  const LengthEvidence&, bool, bool) const noexcept;
+template bool PairwiseSchedule<ModelledHost>::follows(const ReceiveRing&, std::uint64_t, std::size_t) const noexcept;
 template bool PairwiseSchedule<ModelledHost>::finds_other_length(const LengthEvidence&) noexcept;
-template bool PairwiseSchedule<ModelledHost>::finds_unexpected_block(const LengthEvidence&) noexcept;
+template bool PairwiseSchedule<ModelledHost>::finds_ring_fault(const LengthEvidence&) noexcept;
 
 }  // namespace torii

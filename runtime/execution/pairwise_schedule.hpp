@@ -29,9 +29,8 @@ class PairwiseSchedule {
   /// A slow check: true, with status `mismatch`, if a block for which the call waits is known to have another length at
   /// its other end.
   bool finds_other_length(const LengthEvidence& evidence) noexcept;
-  /// The same for any call on standing rings: true if a block of an earlier call had another length at its other end,
-  /// so that the numbers of a ring differ between its ends.
-  bool finds_unexpected_block(const LengthEvidence& evidence) noexcept;
+  /// The same for any call on standing rings: true if the numbers of a ring differ between its ends.
+  bool finds_ring_fault(const LengthEvidence& evidence) noexcept;
   /// With status `mismatch`.
   const LengthFault& length_fault() const noexcept { return length_fault_; }
   /// The most transfers that have been in flight at once. From any thread.
@@ -71,6 +70,7 @@ class PairwiseSchedule {
   LengthFault other_length(const ExchangePeer& peer, const Turn& turn, const LengthEvidence& evidence) const noexcept;
   LengthFault other_block(const ExchangePeer& peer, const Turn& turn, const LengthEvidence& evidence, bool has_ended,
                           bool has_offer) const noexcept;
+  bool follows(const ReceiveRing& ring, std::uint64_t number, std::size_t bytes) const noexcept;
   bool pass(Pool& pool, const std::vector<std::uint32_t>& order, std::size_t limit, bool sends) noexcept;
   void send(ExchangePeer& peer, Turn& turn, bool& moved) noexcept;
   void take(ExchangePeer& peer, Turn& turn, bool& moved) noexcept;

@@ -12,14 +12,11 @@ namespace {
 /// The outboxes of all channels take so much of a member's addresses, and the area of its rings at most so much.
 constexpr std::size_t kOutboxesBytes = std::size_t{16} << 20;
 constexpr std::size_t kAreaBytesMost = std::size_t{8} << 20;
-constexpr int kRingsMost = 64;
+/// Algorithms declare at most 12 streams of a pair (Algorithm::pair_streams).
+constexpr int kRingsMost = 16;
 constexpr int kRingsLeast = 4;
 constexpr int kEntriesLeast = 8;
 constexpr int kChannelsMost = 8;
-/// The rings of a pair are so many times the peers that a rank has in the team, because a plan is compared with them by
-/// all streams of a rank (binds_to_rings()). Of few ranks bucket has the most: 4 on 2 ranks, 20 on 4, 48 on 8.
-constexpr int kRingsPerPeer = 8;
-
 std::size_t bytes_of_entries(const RingSizes& sizes) noexcept {
   std::size_t bytes = 0;
   for (const EntryKind kind : {EntryKind::line, EntryKind::cell, EntryKind::wide_cell}) {
@@ -31,8 +28,7 @@ std::size_t bytes_of_entries(const RingSizes& sizes) noexcept {
 /// What a team has whose area may be of any size.
 RingSizes full_sizes(int ranks, int channels) noexcept {
   const std::size_t outbox_bytes = kOutboxesBytes / static_cast<std::size_t>(channels) / kPageBytes * kPageBytes;
-  const int rings = std::clamp(kRingsPerPeer * (ranks - 1), 1, kRingsMost);
-  return {ranks, channels, kRingEntriesMax, rings, outbox_bytes};
+  return {ranks, channels, kRingEntriesMax, ranks == 1 ? 1 : kRingsMost, outbox_bytes};
 }
 
 }  // namespace

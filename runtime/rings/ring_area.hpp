@@ -34,8 +34,9 @@ struct RingSizes {
   int rings = 1;                 ///< from a rank to another one on a channel
   std::size_t outbox_bytes = 0;  ///< of a channel's outbox, whole pages
 };
-/// Larger teams have none yet: most of their plans need a ring for each peer, and their memory would be short.
-inline constexpr int kRingRanksMost = 32;
+/// Larger teams have none yet: their rings would have few entries, or take more memory than a team of that size has
+/// now.
+inline constexpr int kRingRanksMost = 256;
 /// Those of a team of so many ranks on one node, at most kRingRanksMost. Equal on all members.
 RingSizes ring_sizes(int ranks, int channels) noexcept;
 /// The area of a team of up to so many ranks takes at most so much in a member, however many channels there are.

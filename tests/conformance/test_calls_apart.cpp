@@ -109,22 +109,99 @@ TEST(CallsApart, ABlockThatWasNotExpectedIsNamedByAnotherCollective) {
   }
 }
 
+/// Rank 1's first call is another one. Rank 0 goes on until all channels' rings are full, or for ever by calls of no
+/// elements: then no record reaches back to the first difference.
+TEST(CallsApart, ADifferenceThatNoRecordReachesIsFound) {
+  for (const std::string channels : {"2", "4", "8"}) {
+    for (const bool is_empty : {false, true}) {
+      run_as_threads(apart(2, "CHANNELS=" + channels + "\n"), [&](torii_context*, torii_team* team) {
+        std::int32_t value = 1;
+        torii_status status = TORII_OK;
+        if (torii_team_rank(team) == 1) {
+          status = torii_allreduce(team, &value, &value, 1, TORII_I32, TORII_SUM);
+        }
+        for (int call = 0; call < 700 && status == TORII_OK; ++call) {
+          status = torii_broadcast(team, &value, is_empty ? 0 : 1, TORII_I32, 0);
+        }
+        if (status == TORII_OK) status = torii_barrier(team);
+        EXPECT_EQ(status, TORII_MISMATCH) << torii_last_error();
+        EXPECT_TRUE(says(torii_last_error(), "calls differ: ")) << torii_last_error();
+      });
+    }
+  }
+}
+
+/// The records of calls reach back to it no more, and in another collective its length is not known either.
+TEST(CallsApart, ABlockThatWasNotExpectedLongAgoIsFound) {
+  run_as_threads(apart(3), [](torii_context*, torii_team* team) {
+    ASSERT_EQ(send_bytes(team, 1, torii_team_rank(team) == 0 ? 8 : 0, 0), TORII_OK) << torii_last_error();
+    std::int64_t all[3] = {};
+    std::int64_t value = 0;
+    for (int call = 0; call < 300; ++call) {
+      ASSERT_EQ(torii_scatter(team, all, &value, 1, TORII_I64, 2), TORII_OK) << torii_last_error();
+    }
+    torii_status status = torii_broadcast(team, &value, 1, TORII_I64, 0);
+    if (status == TORII_OK) status = torii_barrier(team);
+    EXPECT_EQ(status, TORII_MISMATCH);
+    EXPECT_TRUE(says(torii_last_error(), "calls differ: the messages from rank 0")) << torii_last_error();
+  });
+}
+
+/// Rank 1 waits behind a block that it did not expect; rank 0 is in another call with unequal blocks by then.
+TEST(CallsApart, ALaterCallWithUnequalBlocksHidesNoBlock) {
+  run_as_threads(apart(2), [](torii_context*, torii_team* team) {
+    const bool is_first = torii_team_rank(team) == 0;
+    ASSERT_EQ(send_bytes(team, 1, is_first ? 8 : 0, 0), TORII_OK) << torii_last_error();
+    std::int64_t value = 1;
+    torii_status status = torii_broadcast(team, &value, 1, TORII_I64, 0);
+    if (status == TORII_OK) status = send_bytes(team, 1, is_first ? 8 : 0, is_first ? 0 : 8);
+    if (status == TORII_OK) status = torii_barrier(team);
+    EXPECT_EQ(status, TORII_MISMATCH);
+    EXPECT_TRUE(says(torii_last_error(), "rank 0 on host")) << torii_last_error();
+    EXPECT_TRUE(says(torii_last_error(), "has 8 bytes for rank 1")) << torii_last_error();
+  });
+}
+
+/// Rank 1 expects 8 bytes. Rank 0 gives none and goes on, so the message that comes belongs to a later call.
+TEST(CallsApart, AMissingBlockIsNoneThatWasNotExpected) {
+  for (const std::size_t count : {1, 4, 20}) {
+    run_as_threads(apart(2), [&](torii_context*, torii_team* team) {
+      std::vector<std::int64_t> values(count);
+      torii_status status = send_bytes(team, 1, 0, torii_team_rank(team) == 1 ? 8 : 0);
+      if (status == TORII_OK) status = torii_broadcast(team, values.data(), values.size(), TORII_I64, 0);
+      if (status == TORII_OK) status = torii_barrier(team);
+      EXPECT_EQ(status, TORII_MISMATCH);
+      EXPECT_TRUE(says(torii_last_error(), "has 0 bytes for rank 1 on host")) << torii_last_error();
+      EXPECT_TRUE(says(torii_last_error(), "which has 8: unequal lengths")) << torii_last_error();
+    });
+  }
+}
+
 /// Rank 1, which did not expect the block, waits for no message of rank 0. Rank 0 waits for its outbox at last.
 TEST(CallsApart, ABlockThatNobodyTakesFillsTheOutboxAndIsNamed) {
-  run_as_threads(apart(3, "CROSS_MEMORY=off\n"), [](torii_context*, torii_team* team) {
-    const bool is_first = torii_team_rank(team) == 0;
-    ASSERT_EQ(send_bytes(team, 1, is_first ? 3000 : 0, 0), TORII_OK) << torii_last_error();
-    std::vector<std::int64_t> input(2000, 1);
-    std::vector<std::int64_t> result(2000);
-    torii_status status = TORII_OK;
-    for (int call = 0; call < 300 && status == TORII_OK; ++call) {
-      status = torii_reduce(team, input.data(), result.data(), input.size(), TORII_I64, TORII_SUM, 2);
-    }
-    EXPECT_EQ(status, TORII_MISMATCH);
-    const std::string text = torii_last_error();
-    EXPECT_TRUE(says(text, "has sent rank 1")) << text;
-    EXPECT_TRUE(says(text, "a block that it did not expect")) << text;
-  });
+  for (const bool starts : {false, true}) {  // so that rank 1 has always a call in flight
+    run_as_threads(apart(3, "CROSS_MEMORY=off\n"), [&](torii_context*, torii_team* team) {
+      const int rank = torii_team_rank(team);
+      ASSERT_EQ(send_bytes(team, 1, rank == 0 ? 3000 : 0, 0), TORII_OK) << torii_last_error();
+      std::vector<std::int64_t> input(2000, 1);
+      std::vector<std::int64_t> result(2000);
+      const torii_call reduce =
+          make_call(TORII_REDUCE, input.data(), result.data(), input.size(), TORII_I64, TORII_SUM, 2);
+      std::vector<torii_request*> requests(300);
+      torii_status status = TORII_OK;
+      for (std::size_t call = 0; call < requests.size() && status == TORII_OK; ++call) {
+        status = starts && rank == 1 ? torii_start(team, &reduce, &requests[call]) : torii_run(team, &reduce);
+      }
+      for (torii_request*& one : requests) {
+        const torii_status ended = one == nullptr ? TORII_OK : torii_wait(&one);
+        if (status == TORII_OK) status = ended;
+      }
+      EXPECT_EQ(status, TORII_MISMATCH);
+      const std::string text = torii_last_error();
+      EXPECT_TRUE(says(text, "has sent rank 1")) << text;
+      EXPECT_TRUE(says(text, "a block that it did not expect")) << text;
+    });
+  }
 }
 
 }  // namespace

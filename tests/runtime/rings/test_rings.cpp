@@ -102,7 +102,9 @@ TEST(RingSizes, FitWhateverTheTeam) {
     }
   }
   EXPECT_EQ(ring_sizes(8, 2).entries, 64);
-  EXPECT_EQ(ring_sizes(8, 2).rings, 56);
+  EXPECT_EQ(ring_sizes(8, 2).rings, 16);
+  EXPECT_EQ(ring_sizes(256, 2).entries, 32);
+  EXPECT_EQ(ring_sizes(256, 2).rings, 4);
 }
 
 /// The figures of docs/execution.md.
@@ -112,7 +114,8 @@ TEST(RingSizes, AreAsLargeAsDocumented) {
     std::size_t most_bytes;
     std::size_t first_ring_bytes;
   };
-  for (const Row& row : {Row{2, 921'600, 29'184}, Row{8, 8'388'608, 122'880}, Row{32, 8'388'608, 471'040}}) {
+  for (const Row& row : {Row{2, 1'843'200, 29'952}, Row{8, 7'360'512, 119'808}, Row{32, 8'388'608, 479'232},
+                         Row{256, 8'388'608, 1'966'080}}) {
     EXPECT_EQ(rings_bytes_most(row.ranks), row.most_bytes) << row.ranks;
     EXPECT_EQ(RingArea(ring_sizes(row.ranks, 2)).words_bytes(1), row.first_ring_bytes) << row.ranks;
   }

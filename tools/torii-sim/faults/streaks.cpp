@@ -145,7 +145,7 @@ void add_rings(History& history) {
   constexpr std::uint64_t kStream = 0x72696e6773;
   Draw draw(mixed(history.seed + kStream));
   const bool has_streaks = draw.one_in(7);
-  if (!draw.one_in(has_streaks ? 4 : 2)) history.job.settings += "STANDING_RINGS=1\n";
+  history.job.settings += draw.one_in(has_streaks ? 4 : 2) ? "STANDING_RINGS=0\n" : "STANDING_RINGS=1\n";
   if (has_streaks) make_history_of_streaks(history, draw);
 }
 
