@@ -23,6 +23,7 @@ struct LengthFault {
 struct LengthEvidence {
   std::span<const std::uint32_t> earlier;     ///< salted signatures of this rank's earlier calls with unequal blocks
   const std::function<bool(int)>& has_ended;  ///< whether that rank of the plan has ended this call
+  bool is_late = true;  ///< other ranks have had time to name the cause better than by a message that does not fit
 };
 
 }  // namespace torii

@@ -79,9 +79,9 @@ bool PairwiseSchedule<Host>::finds_other_length(const LengthEvidence& evidence) 
     Turn& turn = turns_[i];
     if (peers[i].remote) continue;
     LengthFault found = other_length(peers[i], turn, evidence);
-    if (found.peer >= 0) {
-      // Equal blocks have no other lengths: an earlier call is the cause, and may be known.
-      found.is_message = call_.buffers.blocks == nullptr && !(found.is_earlier && found.peer_bytes != 0);
+    // Equal blocks have no other lengths: an earlier call is the cause, and may be known.
+    found.is_message = call_.buffers.blocks == nullptr && !(found.is_earlier && found.peer_bytes != 0);
+    if (found.peer >= 0 && (evidence.is_late || !found.is_message)) {
       length_fault_ = found;
       call_.note(Status::mismatch, found.peer);
     } else if (!turn.makes_offer && !(turn.sent && turn.taken)) {

@@ -34,7 +34,7 @@ LengthFault fault_of(const ReceiveEnd& ring, const RunningCall& call, const Leng
     const std::size_t bytes = length_in_signal(word, signature, ring.taken);
     if (bytes != 0 && bytes <= kAtOnceBytes) return {ring.peer, true, true, bytes, 0};
   }
-  return {.peer = ring.peer, .comes_in = true, .is_message = true};
+  return evidence.is_late ? LengthFault{.peer = ring.peer, .comes_in = true, .is_message = true} : LengthFault{};
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ LengthFault find_ring_fault(const RunningCall& call, const LengthEvidence& evide
   }
   // A peer that has ended this call has told of all messages before it but a few.
   for (const InstalledOut& out : plan.out) {
-    if (out.stream.peer == plan.plan.rank || !evidence.has_ended(out.stream.peer)) continue;
+    if (!evidence.is_late || out.stream.peer == plan.plan.rank || !evidence.has_ended(out.stream.peer)) continue;
     SendEnd& ring = out.ring.end();
     if (ring.first < plan.uses.every_entry || ring.is_taken_below(ring.first - plan.uses.every_entry)) continue;
     return {.peer = ring.peer, .is_message = true};

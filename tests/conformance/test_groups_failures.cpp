@@ -2,6 +2,7 @@
 // Groups of collectives that are refused, on one rank or on all, and groups whose team fails.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <string>
@@ -16,11 +17,13 @@ namespace {
 
 /// Three calls, the one in the middle bad where `is_bad`. Returns the group's status.
 torii_status make_three(torii_team* team, const torii_call& bad, bool is_bad, torii_status& joined) {
-  std::vector<int> data(60, 1);
+  const std::size_t stride = std::max<std::size_t>(bad.count, 20);  // ranks that make all three may run them
+  std::vector<int> data(3 * stride, 1);
   EXPECT_EQ(torii_group_begin(team), TORII_OK);
   joined = TORII_OK;
   for (std::size_t i = 0; i < 3; ++i) {
-    torii_call call = make_call(bad.collective, &data[20 * i], &data[20 * i], bad.count, bad.type, bad.op, bad.root);
+    torii_call call =
+        make_call(bad.collective, &data[stride * i], &data[stride * i], bad.count, bad.type, bad.op, bad.root);
     if (i == 1 && is_bad) call = bad;
     const torii_status status = torii_run(team, &call);
     if (status != TORII_OK) joined = status;
