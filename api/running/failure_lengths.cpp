@@ -47,7 +47,8 @@ std::optional<Finding> FailureMonitor::find_other_length(const OwnView& waiting_
       if (!recorded || recorded->sequence >= request.sequence || recorded->count != kUnequalInRecord) continue;
       earlier[count++] = static_cast<std::uint32_t>(recorded->kind >> 32);
     }
-    if (!channel->execution.finds_other_length({{earlier.data(), count}, has_ended, waiting_own.waits_long()})) continue;
+    const LengthEvidence evidence = {{earlier.data(), count}, has_ended, waiting_own.waits_long()};
+    if (!channel->execution.finds_other_length(evidence)) continue;
     // A peer that has ended this call may have refused it: its notice is visible by now.
     OwnView own = waiting_own;
     set_request(own, request);
