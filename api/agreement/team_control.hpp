@@ -61,7 +61,8 @@ inline constexpr std::uint64_t kLeavesInRecord = std::uint64_t{1} << 26;
 /// Set in the kind of a call whose operation does not commute.
 inline constexpr std::uint64_t kOrderedInRecord = std::uint64_t{1} << 27;
 /// Records of the calls that share channels, then those of the persistent operations.
-/// Ranks whose calls differ may be as many calls apart as rings of all channels have entries, before one of them waits.
+/// Ranks whose calls differ are mostly fewer calls apart when one of them has to wait. Otherwise a message that does
+/// not fit tells it (find_ring_fault()).
 inline constexpr std::size_t kSharedRecords = 256;
 inline constexpr std::size_t kCallRecords = kSharedRecords + 16;
 

@@ -41,8 +41,8 @@ class PlanCache {
   bool refresh_on(CallPlan& call_plan, std::size_t channel) const noexcept;
   /// A call plan of the caller's own. Throws Error.
   std::unique_ptr<const CallPlan> make(const CallDescription& call) const { return maker_.make(call); }
-  /// Installs the plan, and the plan that broadcasts lengths, on a channel, unless they are installed there. Every
-  /// member does so at the same call. Throws Error.
+  /// Binds the plan, and the plan that broadcasts lengths, to a channel's standing rings, or installs them there,
+  /// unless that is done. What has staging every member installs at the same call. Throws Error.
   void install_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
   /// Compares installation `number` of that member with this rank's.
   InstallLog::Verdict verdict(int member, std::uint64_t number) noexcept {

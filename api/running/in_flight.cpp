@@ -118,19 +118,18 @@ void InFlight::complete(Channel& channel, Status status) noexcept {
   start_on(channel, next);
 }
 
-/// A rank that always has a call in flight ends those before it all the same.
+/// A rank that always has a call in flight ends those before it all the same. The last call does not count: it may be
+/// the one that is being started, which is on no channel yet.
 void InFlight::tell_ended() noexcept {
   if (count() == 0) return calls_.end_all();
-  std::uint64_t oldest = calls_.sequence() + 1;
-  std::size_t found = 0;
-  for (const auto& channel : channels_) {
-    found += channel->queue.size() + (channel->current != nullptr ? 1 : 0);
-    const Request* first = channel->current;  // of a channel the oldest one
-    if (first == nullptr && !channel->queue.empty()) first = channel->queue.front();
-    if (first != nullptr && !is_persistent(first->sequence)) oldest = std::min(oldest, first->sequence);
+  std::uint64_t oldest = calls_.sequence();
+  for (std::size_t at = 0; at < channels_.shared(); ++at) {
+    const Channel& channel = channels_[at];
+    const Request* first = channel.current;  // of a channel the oldest one
+    if (first == nullptr && !channel.queue.empty()) first = channel.queue.front();
+    if (first != nullptr) oldest = std::min(oldest, first->sequence);
   }
-  // One that is being started has its number, but is on no channel yet.
-  if (found == static_cast<std::size_t>(count())) calls_.end_below(oldest);
+  if (oldest != 0) calls_.end_below(oldest);
 }
 
 bool InFlight::advance(Channel& channel) noexcept {

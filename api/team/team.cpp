@@ -45,8 +45,7 @@ std::unique_ptr<TeamRings> make_rings(const Membership& members, StagingBudget& 
   }
   const RingSizes sizes = ring_sizes(members.ranks(), channels);
   auto rings = std::make_unique<TeamRings>(members.transport(), sizes, std::move(places));
-  // Most plans have one or two streams between two ranks.
-  staging.reserve_rings(rings->area().words_bytes(std::min(sizes.rings, 2)));
+  staging.reserve_rings(rings->area().words_bytes(sizes.rings));
   return rings;
 }
 

@@ -108,7 +108,7 @@ TORII_API int torii_engine_bytes(const torii_context* context, uint64_t* bytes, 
 typedef struct torii_counters {
   size_t size;
   uint64_t call_plans;      /* calls of a class that its team had not met, or had forgotten (docs/execution.md) */
-  uint64_t installed_plans; /* plans that got memory on a channel */
+  uint64_t installed_plans; /* plans that got rings or memory on a channel */
   uint64_t staging_bytes;   /* memory of teams that plans or calls may use for the first time: pages are touched then */
   uint64_t cold_messages;   /* messages stored before the team knew by which way they are faster */
   uint64_t sleeps;          /* waits that gave the CPU away until another rank rings, or for 1 ms and more */

@@ -11,7 +11,7 @@ namespace torii {
 /// Counted from any thread, never on the path of a repeated call. Each stands alone, so no order is needed.
 struct Counters {
   std::atomic<std::uint64_t> call_plans = 0;       ///< calls of a class that their team did not know
-  std::atomic<std::uint64_t> installed_plans = 0;  ///< plans that got memory on a channel
+  std::atomic<std::uint64_t> installed_plans = 0;  ///< plans that got rings or memory on a channel
   std::atomic<std::uint64_t> staging_bytes = 0;    ///< staging, words of standing rings and parts of outboxes that were
                                                    ///< assigned to plans and calls for the first time
   std::atomic<std::uint64_t> cold_messages = 0;    ///< stored before it was known which way to store is faster

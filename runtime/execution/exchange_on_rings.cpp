@@ -48,6 +48,8 @@ bool claim_blocks(RunningCall& call, std::span<const std::size_t> bytes) noexcep
     const BlockMessages messages = messages_of(block, segment_bytes);
     extent_bytes += std::min(places, messages.count) * messages.place_bytes;
   }
+  const std::size_t more_bytes = outbox.reach_for(extent_bytes);
+  if (more_bytes != 0) Counters::add(call.transport.counters().staging_bytes, more_bytes);
   const std::size_t touched_bytes = outbox.touched_bytes();
   const std::optional<std::size_t> begin = outbox.claim(extent_bytes, readers);
   if (!begin) return false;

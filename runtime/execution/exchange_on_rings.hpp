@@ -19,7 +19,7 @@ void take_numbers(InstalledPlan& plan) noexcept;
 /// leave no room.
 bool claim_blocks(RunningCall& call, std::span<const std::size_t> bytes) noexcept;
 
-/// As a call ends: the numbers go on to the next one.
+/// Before RunningCall::finish(): the numbers go on to the next call.
 void hand_on_numbers(RunningCall& call) noexcept;
 
 }  // namespace torii

@@ -74,14 +74,17 @@ class BasicExecution {
   std::string refusal() const { return offers_.refusal(); }
   /// With status `mismatch`: the block on whose length two ranks differ.
   const LengthFault& length_fault() const noexcept { return pairwise_.length_fault(); }
+  /// Whether there is anything in which finds_other_length() may find a fault.
+  bool may_find_other_length() const noexcept {
+    return call_.plan != nullptr &&
+           (call_.plan->rings != nullptr || (!linear_.runs() && call_.buffers.blocks != nullptr));
+  }
   /// A slow check. True, with status `mismatch`, if the call waits for a block that is known to have another length at
   /// its other end, or for a message on a standing ring whose numbers differ between its ends.
   bool finds_other_length(const LengthEvidence& evidence) noexcept {
-    if (call_.plan == nullptr) return false;
+    if (!may_find_other_length()) return false;
     if (call_.plan->rings != nullptr && pairwise_.finds_ring_fault(evidence)) return true;
-    const bool may_differ = call_.buffers.blocks != nullptr || call_.plan->rings != nullptr;
-    return !linear_.runs() && call_.plan->plan.exchange.exists() && may_differ &&
-           pairwise_.finds_other_length(evidence);
+    return !linear_.runs() && call_.plan->plan.exchange.exists() && pairwise_.finds_other_length(evidence);
   }
   Stall stall() const;
   /// Whether a step that is next in the call needs a message from that context rank, or sends one there that has not

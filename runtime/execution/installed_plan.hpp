@@ -85,7 +85,8 @@ struct ExchangePeer {
   std::byte* their_lines = nullptr;  ///< the peer's lines for this rank's offers
   std::uint64_t their_lines_offset = 0;
   const std::byte* own_lines = nullptr;  ///< for the peer's offers
-  std::uint64_t sent = 0;                ///< messages of all calls so far; likewise the others
+  /// Messages of all calls so far; likewise the others. On standing rings they are taken over as each call begins.
+  std::uint64_t sent = 0;
   std::uint64_t taken = 0;
   std::uint64_t offers_made = 0;
 };

@@ -46,8 +46,7 @@ void use_rings(InstalledPlan& installed, ChannelRings& rings, int slots_least) {
   uses.payload_slots = SlotOrder(plan.slots);
   uses.short_most = kInlineBytes / widened(static_cast<std::size_t>(plan.bundle_max), installed.widening);
   uses.every_entry = static_cast<std::uint64_t>(entry_published_every(entries));
-  uses.every_payload =
-      plan.exchange.exists() ? 1 : static_cast<std::uint64_t>(published_every(plan.slots, slots_least));
+  uses.every_payload = static_cast<std::uint64_t>(published_every(plan.slots, slots_least));
   for (const InstalledIn& in : installed.in) {
     uses.numbering.push_back({&in.ring.end(), in.ring.place().messages});
     uses.incoming.push_back(&in.ring.end());

@@ -63,8 +63,7 @@ LengthFault PairwiseSchedule<Host>::other_block(const ExchangePeer& peer, const 
   }
   // The word is of a call too long ago, or of another call, which call records then tell. On a standing ring it may
   // also belong to a call behind this one, which the peer has ended without a block for this rank.
-  const bool is_awaited_number =
-      word != 0 && static_cast<std::uint32_t>(word) == static_cast<std::uint32_t>(peer.taken);
+  const bool is_awaited_number = has_number(word, peer.taken);
   if (is_awaited_number && turn.in_way == Way::through_slots && (!has_ended || follows(ring, peer.taken, own_bytes))) {
     return {peer.context_rank, true, true, 0, 0};
   }

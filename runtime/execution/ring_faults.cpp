@@ -11,13 +11,6 @@ std::uint64_t word_in(const ReceiveEnd& ring, const SlotOrder& entries, EntryKin
   return load_word(ring.entries[static_cast<std::size_t>(kind)] + entries.of(ring.taken) * entry_bytes(kind));
 }
 
-/// A signal with the number of the ring's next message. Signatures are odd: a word that was left there 2^32 messages
-/// ago has an even one, seen with today's number.
-bool has_next_number(std::uint64_t word, const ReceiveEnd& ring) noexcept {
-  return static_cast<std::uint32_t>(word) == static_cast<std::uint32_t>(ring.taken) &&
-         ((word - ring.taken) >> 32 & 1) != 0;
-}
-
 /// For a ring from which the call still awaits messages.
 LengthFault fault_of(const ReceiveEnd& ring, const RunningCall& call, const LengthEvidence& evidence) noexcept {
   const bool has_ended = evidence.has_ended(ring.rank);  // first: all that the peer has stored is then visible
@@ -25,7 +18,7 @@ LengthFault fault_of(const ReceiveEnd& ring, const RunningCall& call, const Leng
   for (const EntryKind kind : {EntryKind::line, EntryKind::cell, EntryKind::wide_cell}) {
     const std::uint64_t word = word_in(ring, call.slots, kind);
     if (word == signal_word(call.signature, ring.taken)) return {};
-    is_strange = is_strange || has_next_number(word, ring);
+    is_strange = is_strange || has_number(word, ring.taken);
   }
   if (!is_strange && !has_ended) return {};
   // Blocks of exchanges are in lines.
@@ -53,11 +46,12 @@ LengthFault find_ring_fault(const RunningCall& call, const LengthEvidence& evide
     if (ring.first < plan.uses.every_entry || ring.is_taken_below(ring.first - plan.uses.every_entry)) continue;
     return {.peer = ring.peer, .is_message = true};
   }
-  if (!call.on_rings.lacks_room) return {};
+  const bool is_message = evidence.earlier.empty();
+  if (!call.on_rings.lacks_room || (is_message && !evidence.is_late)) return {};
   const Outbox::Reader reader = plan.rings->outbox().awaited();
   if (reader.ring == nullptr || !evidence.has_ended(reader.ring->rank)) return {};
   if (reader.ring->is_taken_below(reader.number)) return {};
-  return {.peer = reader.ring->peer, .is_earlier = true};
+  return {.peer = reader.ring->peer, .is_earlier = !is_message, .is_message = is_message};
 }
 
 }  // namespace torii

@@ -65,7 +65,8 @@ struct RingPlace {
   const std::atomic<std::uint32_t>* sleeping = nullptr;
 };
 
-/// The common part of both ends. Message numbers count from the installation and never restart.
+/// The common part of both ends. Message numbers never restart. They count from the installation of the plan, or on a
+/// standing ring from the making of the team.
 class Ring {
  public:
   Ring() = default;

@@ -72,6 +72,12 @@ constexpr std::size_t length_in_signal(std::uint64_t word, std::uint32_t signatu
   return difference % 65536 == 0 ? static_cast<std::size_t>(difference / 65536) : 0;
 }
 
+/// Whether the word is a signal of message `number`, whatever its signature is. Signatures are odd: a word that was
+/// left there 2^32 messages ago has an even one, seen with today's number.
+constexpr bool has_number(std::uint64_t word, std::uint64_t number) noexcept {
+  return static_cast<std::uint32_t>(word) == static_cast<std::uint32_t>(number) && ((word - number) >> 32 & 1) != 0;
+}
+
 constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
 }

@@ -20,6 +20,13 @@ ThreadTeam apart(int ranks, const std::string& settings = "") {
   return options;
 }
 
+ThreadTeam ranks_of(int ranks) {
+  ThreadTeam options;
+  options.ranks = ranks;
+  options.settings = "TIMEOUT=20";
+  return options;
+}
+
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// An alltoallv in which this rank sends `sent` bytes to `receiver` and nothing else, and takes `taken` from rank 0.
@@ -202,6 +209,69 @@ TEST(CallsApart, ABlockThatNobodyTakesFillsTheOutboxAndIsNamed) {
       EXPECT_TRUE(says(text, "a block that it did not expect")) << text;
     });
   }
+}
+
+/// Calls of many shapes: each has a plan of its own or a new length, and most have another root.
+torii_call call_of(int number, std::vector<std::int64_t>& input, std::vector<std::int64_t>& result, int ranks) {
+  constexpr torii_collective kKinds[] = {TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE,
+                                         TORII_SCATTER,   TORII_GATHER, TORII_ALLTOALL};
+  constexpr std::size_t kCounts[] = {1, 3, 7, 100, 800, 3000};
+  const auto of = static_cast<std::size_t>(number);
+  const std::size_t count = kCounts[of / 6 % 6] + of / 36;
+  input.assign(count * static_cast<std::size_t>(ranks), number);
+  result.assign(input.size(), number);
+  return make_call(kKinds[of % 6], input.data(), result.data(), count, TORII_I64, TORII_SUM, number % ranks);
+}
+
+/// Rank 0 starts many operations on a team and then enters a barrier on a part; the others do it the other way round.
+TEST(CallsApart, AStartWaitsForNobody) {
+  run_as_threads(ranks_of(4), [](torii_context*, torii_team* team) {
+    constexpr std::size_t kCalls = 300;
+    const int rank = torii_team_rank(team);
+    torii_team* part = nullptr;
+    ASSERT_EQ(torii_team_split(team, 0, 0, nullptr, &part), TORII_OK) << torii_last_error();
+    if (rank != 0) {
+      EXPECT_EQ(torii_barrier(part), TORII_OK) << torii_last_error();
+    }
+    std::vector<std::vector<std::int64_t>> inputs(kCalls);
+    std::vector<std::vector<std::int64_t>> results(kCalls);
+    std::vector<torii_request*> requests(kCalls);
+    for (std::size_t at = 0; at < kCalls; ++at) {
+      const torii_call call = call_of(static_cast<int>(at), inputs[at], results[at], 4);
+      ASSERT_EQ(torii_start(team, &call, &requests[at]), TORII_OK) << torii_last_error();
+    }
+    if (rank == 0) {
+      EXPECT_EQ(torii_barrier(part), TORII_OK) << torii_last_error();
+    }
+    for (torii_request*& one : requests) EXPECT_EQ(torii_wait(&one), TORII_OK) << torii_last_error();
+    for (std::size_t at = 0; at < kCalls; ++at) {
+      const auto number = static_cast<std::int64_t>(at);
+      const bool sums = at % 6 == 2 || (at % 6 == 1 && rank == static_cast<int>(at % 4));
+      EXPECT_EQ(results[at].front(), sums ? 4 * number : number) << at;
+    }
+    EXPECT_EQ(torii_team_destroy(part), TORII_OK);
+  });
+}
+
+/// A persistent operation holds its plan. The calls beside it do not use up what plans take.
+TEST(CallsApart, ATeamDoesNotGrowOldBesideAPersistentOperation) {
+  run_as_threads(ranks_of(4), [](torii_context*, torii_team* team) {
+    std::vector<double> values(16, 1);
+    const torii_call sum = make_call(TORII_ALLREDUCE, values.data(), values.data(), values.size(), TORII_F64);
+    torii_request* persistent = nullptr;
+    ASSERT_EQ(torii_prepare(team, &sum, &persistent), TORII_OK) << torii_last_error();
+    std::vector<std::int64_t> input;
+    std::vector<std::int64_t> result;
+    for (int number = 0; number < 2000; ++number) {
+      const torii_call call = call_of(number, input, result, 4);
+      ASSERT_EQ(torii_run(team, &call), TORII_OK) << number << ": " << torii_last_error();
+    }
+    values.assign(16, 1);
+    EXPECT_EQ(torii_restart(persistent), TORII_OK) << torii_last_error();
+    EXPECT_EQ(torii_wait(&persistent), TORII_OK) << torii_last_error();
+    EXPECT_EQ(values, std::vector<double>(16, 4));
+    EXPECT_EQ(torii_request_free(&persistent), TORII_OK);
+  });
 }
 
 }  // namespace
