@@ -83,7 +83,7 @@ constexpr std::size_t record_index(std::uint64_t sequence) noexcept {
 inline constexpr std::uint8_t kHasLeft = 1;  ///< it makes no more calls
 inline constexpr std::uint8_t kIsGone = 2;   ///< its last word: it writes no more either
 
-/// What a member may have written into of each member's memory.
+/// The parts of each member's memory into which a member may have written.
 struct TouchedMemory {
   std::uint64_t bytes = 0;       ///< from the memory's beginning: control memory and staging
   std::uint64_t ring_bytes = 0;  ///< from the beginning of the standing rings, which are behind all that

@@ -17,7 +17,7 @@
 namespace torii {
 
 /// The outbox of a channel's standing rings. It is given back with the memory of its team, when no member reads it.
-/// What it holds then stays there: who takes it writes each payload before anybody is told of it.
+/// It is not cleared then: the next team writes each payload before anybody is told of it.
 struct OutboxMemory {
   std::uint64_t offset = 0;
   std::size_t bytes = 0;
@@ -47,7 +47,7 @@ class RetiredMemory {
 
   std::uint64_t offset() const noexcept { return offset_; }
   std::size_t bytes() const noexcept { return bytes_; }
-  /// What other ranks may still read until then.
+  /// Outboxes that other ranks may still read until the memory is at rest.
   void add_outboxes(std::vector<OutboxMemory> outboxes) noexcept { outboxes_ = std::move(outboxes); }
   const std::vector<OutboxMemory>& outboxes() const noexcept { return outboxes_; }
   /// As of AttachedTeam::lose().

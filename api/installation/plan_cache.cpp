@@ -22,7 +22,7 @@ constexpr std::size_t kClassesMax = 256;
 constexpr std::size_t kKeptInClass = 8;
 /// So many of a class's plans may be left over from calls that were in flight at once.
 constexpr std::size_t kLeftInClass = 32;
-/// Of a channel. Those of dropped classes are kept until there are so many.
+/// A channel keeps the plans of dropped classes until it has so many.
 constexpr std::size_t kPlansMax = 384;
 
 /// Where a plain call's plan is looked for: by its length, or by a number for all lengths of like size.

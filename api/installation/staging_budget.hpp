@@ -41,7 +41,7 @@ class StagingBudget {
   /// Before the first call of a channel whose payloads are longer than a line. Where memory is short, takes the pages
   /// too. Throws Error{no_resource}.
   void take_outbox(ChannelRings& rings);
-  /// What this rank may have written into. Of a member's memory it has touched no more.
+  /// This rank has written into no other parts of any member's memory.
   TouchedMemory touched() const noexcept { return {control_bytes_ + touched_bytes_, ring_bytes_}; }
 
   bool has_room(std::size_t bytes) const noexcept { return used_bytes_ + bytes <= bytes_; }

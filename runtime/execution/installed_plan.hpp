@@ -188,7 +188,7 @@ struct Placement {
   bool signals_only = false;                   ///< staging has the signals_shape()
 };
 
-/// What is declared of a plan (Algorithm).
+/// The needs that an algorithm declares for its plans (Algorithm).
 struct RingNeeds {
   int slots_least = 1;   ///< the fewest slots with which it runs where senders wait for counts
   int pair_streams = 1;  ///< at most so many streams go from a rank to another one

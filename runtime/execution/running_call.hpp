@@ -56,7 +56,7 @@ struct Step {
 
 /// A call on standing rings.
 struct CallOnRings {
-  /// Of flows: messages may be too long for their lines, equal on all ranks. Of an exchange always: each block tells.
+  /// Messages of flows may be too long for their lines, equal on all ranks. True for an exchange: each block tells.
   bool is_long = false;
   bool lacks_room = false;            ///< it has not claimed its extent yet
   bool touches_outbox_first = false;  ///< a part of the extent has never been used

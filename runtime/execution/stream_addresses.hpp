@@ -29,7 +29,7 @@ class StreamAddresses {
   OfferLine standing_offer_line(int peer, int reader, std::size_t line = 0) const;
   /// One end of a stream; the plan's rank is the sender or the receiver.
   RingPlace ring_place(const Stream& stream, int receiver, int in_index, int sender, int out_index) const;
-  /// Of a stream on a standing ring.
+  /// The same for a stream on a standing ring.
   RingPlace standing_place(const Stream& stream) const;
   ChannelRings* rings() const noexcept { return placement_.rings; }
 

@@ -25,7 +25,7 @@ std::size_t bytes_of_entries(const RingSizes& sizes) noexcept {
   return bytes;
 }
 
-/// What a team has whose area may be of any size.
+/// The sizes of a team whose area may have any number of bytes.
 RingSizes full_sizes(int ranks, int channels) noexcept {
   const std::size_t outbox_bytes = kOutboxesBytes / static_cast<std::size_t>(channels) / kPageBytes * kPageBytes;
   return {ranks, channels, kRingEntriesMax, ranks == 1 ? 1 : kRingsMost, outbox_bytes};

@@ -26,13 +26,13 @@ namespace torii::tests {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-/// Of a team of two channels.
+/// Bytes of an outbox of a team with two channels.
 constexpr std::size_t kOutbox = 8 * kMiB;
 /// Elements whose bytes fit into a line, and elements that need an outbox.
 constexpr std::size_t kShort = 8;
 constexpr std::size_t kJustLong = 15;
 constexpr std::size_t kLong = 100;
-/// Of 16 rings from each of two ranks on one channel.
+/// Bytes of the words of 16 rings from each of two ranks on one channel.
 const std::size_t kWords = RingArea(ring_sizes(2, 1)).words_bytes(16);
 
 /// Sees what arenas ask of the machine, and has it refused to ranks.

@@ -68,7 +68,7 @@ TEST(RingArea, EntriesOfAKindAreLinesOfTheirOwn) {
   }
 }
 
-/// What a rank that has used some of the rings has to clear.
+/// A rank that has used some of the rings clears a part at the beginning.
 TEST(RingArea, TheWordsOfTheFirstRingsComeFirst) {
   const RingArea area({3, 2, 8, 6, 4096});
   for (int rings = 1; rings <= 6; ++rings) {
