@@ -12,12 +12,20 @@
 #include <cstdio>
 #include <cstring>
 
+#include "runtime/devices/open_files.hpp"
+
 namespace torii::tools {
 namespace {
 
 // Survivors get a moment to report before they are asked to end, and another one before they are killed.
 constexpr auto kGrace = std::chrono::seconds(1);
 constexpr auto kPatience = std::chrono::seconds(3);
+
+/// Descriptors of a process with so many ranks beside it. This process has one or two for each rank. A rank has two for
+/// each other one while it joins; a fabric, where one runs, has two for each engine and two that watch the process.
+constexpr std::size_t kFilesPerRank = 8;
+/// Those of the program itself.
+constexpr std::size_t kOtherFiles = 256;
 
 std::string how_it_ended(int status) {
   if (!WIFSIGNALED(status)) return "ended with code " + std::to_string(WEXITSTATUS(status));
@@ -69,6 +77,8 @@ int wait_for_job(pid_t child, const Descriptor& signals,
 
 int RankJob::run() {
   std::signal(SIGCHLD, SIG_DFL);
+  // No further than needed: programs that use select(), or close all that may be open, rely on a low limit.
+  raise_open_files_limit(kFilesPerRank * static_cast<std::size_t>(rules_.processes) + kOtherFiles);
   const sigset_t mask = job_signals();
   sigprocmask(SIG_BLOCK, &mask, &inherited_mask_);
   sigset_t heard = mask;
@@ -106,7 +116,14 @@ void RankJob::ended(int, const std::string&) {}
 void RankJob::watch(std::vector<pollfd>&) const {}
 
 bool RankJob::cannot(const std::string& what) {
-  say("cannot " + what + ": " + std::strerror(errno) + (errno == EMFILE ? "; raise the limit (ulimit -n)" : ""));
+  const int error = errno;
+  std::string text = "cannot " + what + ": " + std::strerror(error);
+  if (error == EMFILE) {
+    text += "; " + rules_.speaker + " may open " + std::to_string(open_files_limit()) +
+            ", and needs up to 2 for each of " + std::to_string(rules_.processes) +
+            " ranks; raise the limit (ulimit -n, or ulimit -Hn as root)";
+  }
+  say(text);
   exit_code_ = kNotPossible;
   return false;
 }

@@ -99,29 +99,9 @@ const AgreementMessages::View& AgreementMessages::view(int member, bool of_persi
   return of_persistent ? views.persistent : views.in_order;
 }
 
-void AgreementMessages::put_epoch(std::uint64_t epoch) noexcept {
-  for (int engine = 0; engine < box_.engines(); ++engine) {
-    box_.put({.engine = engine,
-              .is_awaited = epoch < ControlWriter::kLeft,
-              .offset = offsetof(PeerInbox, epochs) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
-              .signal = epoch});
-  }
-}
-
-bool AgreementMessages::has_reached(int member, std::uint64_t epoch) noexcept {
-  const std::uint64_t* const words = box_.inbox(member).epochs;
-  return std::all_of(words, words + box_.engines(),
-                     [=](const std::uint64_t& word) { return load_word(word) >= epoch; });
-}
-
-void AgreementMessages::put_install(std::uint64_t number, std::uint64_t word) noexcept {
-  box_.put({.is_awaited = true,
-            .offset = offsetof(PeerInbox, installs) + number % InstallLog::kWords * sizeof(std::uint64_t),
-            .signal = word});
-}
-
-std::uint64_t AgreementMessages::install_word(int member, std::uint64_t number) noexcept {
-  return load_word(box_.inbox(member).installs[number % InstallLog::kWords]);
+bool AgreementMessages::has_departed(int member) noexcept {
+  const std::uint64_t* const words = box_.inbox(member).last_words;
+  return std::all_of(words, words + box_.engines(), [](const std::uint64_t& word) { return load_word(word) != 0; });
 }
 
 /// A place is used again two calls later, and after kNotices runs. Should an engine still read the source then, the sum
@@ -140,7 +120,10 @@ void AgreementMessages::put_refusal(const RefusalNotice& notice) noexcept {
 void AgreementMessages::leave(std::uint64_t completed, std::uint64_t word) noexcept {
   // By every engine, since one of them may be lost.
   for (int engine = 0; engine < box_.engines(); ++engine) tell({.completed = completed});
-  put_epoch(word);
+  for (int engine = 0; engine < box_.engines(); ++engine) {
+    const std::size_t place = static_cast<std::size_t>(engine) * sizeof(std::uint64_t);
+    box_.put({.engine = engine, .offset = offsetof(PeerInbox, last_words) + place, .signal = word});
+  }
   box_.push_out();
 }
 

@@ -11,13 +11,12 @@
 
 #include "api/agreement/control_writer.hpp"
 #include "api/agreement/failure_records.hpp"
-#include "api/agreement/install_board.hpp"
 
 namespace torii {
 
 /// One per team on several nodes. For the team's caller, but for claim() and push_out(), which any thread may call.
 /// All waits in here end by themselves.
-class AgreementMessages final : public FailureRecords, public InstallBoard {
+class AgreementMessages final : public FailureRecords {
  public:
   AgreementMessages(ControlWriter& box, std::int64_t timeout_ns);
 
@@ -37,13 +36,7 @@ class AgreementMessages final : public FailureRecords, public InstallBoard {
   /// Calls in order and persistent operations are told in turn, and remembered apart.
   const View& view(int member, bool is_persistent = false) noexcept;
 
-  // InstallBoard
-  void put_install(std::uint64_t number, std::uint64_t word) noexcept override;
-  std::uint64_t install_word(int member, std::uint64_t number) noexcept override;
-  void put_epoch(std::uint64_t epoch) noexcept override;
-  bool has_reached(int member, std::uint64_t epoch) noexcept override;
-  bool control_puts_done() const noexcept override { return box_.awaited_have_left(); }
-  bool has_departed(int member) noexcept { return has_reached(member, ControlWriter::kLeft); }
+  bool has_departed(int member) noexcept;
 
   /// Tells all members what this rank has refused, and moves the transport until the notice has left, a tenth of a
   /// second at the longest.

@@ -23,7 +23,7 @@ std::size_t agreement_messages_bytes(int ranks) noexcept {
 
 bool has_departed(const std::byte* memory, int member, int engines) noexcept {
   const auto* const inbox = reinterpret_cast<const PeerInbox*>(memory + sizeof(MessagesMemory)) + member;
-  return std::all_of(inbox->epochs, inbox->epochs + engines,
+  return std::all_of(inbox->last_words, inbox->last_words + engines,
                      [](const std::uint64_t& word) { return load_word(word) == ControlWriter::kDeparted; });
 }
 
@@ -51,7 +51,7 @@ void ControlWriter::put(const ControlPut& one) noexcept {
     put.target_offset = put.signal_offset + (one.bytes <= kInlineBytes ? sizeof(std::uint64_t) : kLineBytes);
     if (one.target_offset != 0) put.target_offset = member.offset + inbox_offset + one.target_offset;
     put.signal = one.signal;
-    put.owner = (one.is_awaited ? awaited_puts_ : puts_).count();
+    put.owner = puts_.count();
     (void)transport_.put(put);
   }
 }
@@ -74,13 +74,12 @@ void ControlWriter::put_everywhere(std::size_t offset, std::uint64_t value) noex
 std::vector<PutOwner> ControlWriter::take_puts() {
   std::vector<PutOwner> owners;
   owners.push_back(std::move(puts_));
-  owners.push_back(std::move(awaited_puts_));
   return owners;
 }
 
 void ControlWriter::push_out() noexcept {
   Deadline push(kPushNs);
-  while (!(puts_.drained() && awaited_puts_.drained()) && !push.is_over()) {
+  while (!puts_.drained() && !push.is_over()) {
     (void)transport_.progress();
     nap();
   }

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "api/agreement/install_log.hpp"
 #include "api/agreement/patience.hpp"
 #include "api/agreement/refused_calls.hpp"
 #include "api/agreement/team_control.hpp"
@@ -69,9 +68,9 @@ struct alignas(kLineBytes) PeerInbox {
     std::uint64_t beat;
     std::uint64_t check;
   } status;
-  /// Twice the number of times that staging was emptied, or the last word; one per engine. If the puts of each engine
-  /// keep their order, a member that has seen all these words knows that nothing of the sender is under way any more.
-  std::uint64_t epochs[kEnginesMax];
+  /// 0, or a last word; one per engine. If the puts of each engine keep their order, a member that has seen all these
+  /// words knows that nothing of the sender is under way any more.
+  std::uint64_t last_words[kEnginesMax];
   /// Set with the proposal, one by each engine: a word that has not come shows which engine is lost. By round, as all
   /// about survivors.
   std::uint64_t probes[ControlBlocks::kRounds][kEnginesMax];
@@ -83,7 +82,6 @@ struct alignas(kLineBytes) PeerInbox {
   std::uint64_t splits;  ///< twice the splits that the sender knows as made, and one more once it has given up the next
   /// kIsThere, and above it the set of engines by which a probe has not come to the sender.
   std::uint64_t missed[ControlBlocks::kRounds];
-  std::uint64_t installs[InstallLog::kWords];  ///< the sender's; by engine 0 alone, so that none overtakes a later one
   std::uint64_t closed[ControlBlocks::kRounds];    ///< the sender has closed the engines of the decision
   std::uint64_t complete[ControlBlocks::kRounds];  ///< all members have made their object, as the sender knows
   ControlBlocks blocks[kCopies];
@@ -120,9 +118,9 @@ class ControlWriter {
     int context_rank;
     std::uint64_t offset;  ///< of its memory in its arena
   };
-  // Words in PeerInbox::epochs behind those of any staging.
-  static constexpr std::uint64_t kLeft = UINT64_MAX - 1;  ///< the sender makes no more calls
-  static constexpr std::uint64_t kDeparted = UINT64_MAX;
+  // Last words, in PeerInbox::last_words.
+  static constexpr std::uint64_t kLeft = 1;      ///< the sender makes no more calls
+  static constexpr std::uint64_t kDeparted = 2;  ///< and puts nothing any more
 
   ControlWriter(Transport& transport, std::vector<Member> members, int rank);
 
@@ -157,8 +155,7 @@ class ControlWriter {
   /// A put to every member, this one included, into this rank's inbox there.
   struct ControlPut {
     int engine = 0;
-    bool is_awaited = false;  ///< awaited_have_left() waits for it
-    std::size_t offset = 0;   ///< of the signal in the inbox, or of the alarm
+    std::size_t offset = 0;  ///< of the signal in the inbox, or of the alarm
     bool is_alarm = false;
     std::uint64_t signal = 0;
     const void* payload = nullptr;  ///< up to kInlineBytes go into the signal's line, more into the next ones
@@ -173,8 +170,6 @@ class ControlWriter {
   /// One word by every engine.
   void put_everywhere(std::size_t offset, std::uint64_t value) noexcept;
 
-  /// Whether the awaited words have left: until then no call may end that has put them.
-  bool awaited_have_left() const noexcept { return awaited_puts_.drained(); }
   /// Moves the transport until what was put has left, a tenth of a second at the longest. Any thread may call it.
   void push_out() noexcept;
   /// The owners that still count puts. Nothing may be put through this object afterwards.
@@ -183,7 +178,6 @@ class ControlWriter {
  private:
   Transport& transport_;
   PutOwner puts_;
-  PutOwner awaited_puts_;  ///< words that others wait for in a call that this rank may leave before them
   std::vector<Member> members_;
   int rank_;
   int engines_;

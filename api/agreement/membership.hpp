@@ -15,7 +15,7 @@ namespace torii {
 
 struct Member {
   int context_rank = 0;
-  std::uint64_t memory_offset = 0;  ///< of the team's control and staging in the member's arena
+  std::uint64_t memory_offset = 0;  ///< of the team's memory in the member's arena
 };
 
 /// The members never change. All functions may be called from any thread.

@@ -43,7 +43,6 @@ class NetworkAgreement final : public TeamAgreement {
   explicit NetworkAgreement(const Membership& members);
   FailureRecords& failures() noexcept override { return messages_; }
   CallBoard& calls() noexcept override { return calls_; }
-  InstallBoard& installs() noexcept override { return messages_; }
   SurvivorVote& vote() noexcept override { return vote_; }
   void depart(const TouchedMemory& touched) noexcept override;
   std::vector<PutOwner> take_puts() override;

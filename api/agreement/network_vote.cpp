@@ -213,7 +213,7 @@ bool NetworkVote::is_chosen_in_round(const SurvivorProposal& own, std::vector<Su
     const std::int64_t most_ns = pass_on_ns(members_.timeout_ns());
     while (!view.has_come(member) && waiting.quiet_ns() - seen_ns < most_ns) (void)pause(waiting);
     // A member of which nothing comes is dead: the new team's first call says so, and nothing is put to it.
-    chosen.push_back({member, view.has_come(member) ? view.proposal(member).staging : own.staging});
+    chosen.push_back({member, view.has_come(member) ? view.proposal(member).memory_offset : own.memory_offset});
   }
   return true;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words of TeamControl: the failure record, call records, installations, departures.
+// Words of TeamControl: the failure record, call records, departures.
 #include "api/agreement/node_agreement.hpp"
 
 #include "api/agreement/call_records.hpp"
@@ -70,24 +70,8 @@ void NodeCallBoard::leave() noexcept {
   }
 }
 
-void NodeInstallBoard::put_install(std::uint64_t number, std::uint64_t word) noexcept {
-  members_.control().installs[number % InstallLog::kWords].store(word, std::memory_order_release);
-}
-
-std::uint64_t NodeInstallBoard::install_word(int member, std::uint64_t number) noexcept {
-  return members_.control(member).installs[number % InstallLog::kWords].load(std::memory_order_acquire);
-}
-
-void NodeInstallBoard::put_epoch(std::uint64_t epoch) noexcept {
-  members_.control().recycled.store(epoch, std::memory_order_release);
-}
-
-bool NodeInstallBoard::has_reached(int member, std::uint64_t epoch) noexcept {
-  return members_.control(member).recycled.load(std::memory_order_acquire) >= epoch;
-}
-
 NodeAgreement::NodeAgreement(const Membership& members)
-    : members_(members), failures_(members.control(0).failure), calls_(members), installs_(members), vote_(members) {}
+    : members_(members), failures_(members.control(0).failure), calls_(members), vote_(members) {}
 
 void NodeAgreement::depart(const TouchedMemory& touched) noexcept {
   const auto raise = [](std::atomic<std::uint64_t>& most, std::uint64_t bytes) {
@@ -97,7 +81,7 @@ void NodeAgreement::depart(const TouchedMemory& touched) noexcept {
   };
   for (int member = 0; member < members_.ranks(); ++member) {
     TeamControl& control = members_.control(member);
-    raise(control.touched_bytes, touched.bytes);
+    raise(control.touched_pair_bytes, touched.pair_bytes);
     raise(control.touched_ring_bytes, touched.ring_bytes);
     // The release makes the bytes above known with the last word, and all that was stored before.
     control.departed[members_.rank()].store(kIsGone, std::memory_order_release);

@@ -44,26 +44,11 @@ class NodeCallBoard final : public CallBoard {
   const Membership& members_;
 };
 
-class NodeInstallBoard final : public InstallBoard {
- public:
-  explicit NodeInstallBoard(const Membership& members) noexcept : members_(members) {}
-  void put_install(std::uint64_t number, std::uint64_t word) noexcept override;
-  std::uint64_t install_word(int member, std::uint64_t number) noexcept override;
-  void put_epoch(std::uint64_t epoch) noexcept override;
-  bool has_reached(int member, std::uint64_t epoch) noexcept override;
-  bool control_puts_done() const noexcept override { return true; }
-  void push_out() noexcept override {}
-
- private:
-  const Membership& members_;
-};
-
 class NodeAgreement final : public TeamAgreement {
  public:
   explicit NodeAgreement(const Membership& members);
   FailureRecords& failures() noexcept override { return failures_; }
   CallBoard& calls() noexcept override { return calls_; }
-  InstallBoard& installs() noexcept override { return installs_; }
   SurvivorVote& vote() noexcept override { return vote_; }
   void depart(const TouchedMemory& touched) noexcept override;
   std::vector<PutOwner> take_puts() override { return {}; }
@@ -72,7 +57,6 @@ class NodeAgreement final : public TeamAgreement {
   const Membership& members_;
   NodeFailureRecords failures_;
   NodeCallBoard calls_;
-  NodeInstallBoard installs_;
   NodeVote vote_;
 };
 

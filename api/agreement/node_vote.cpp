@@ -42,7 +42,7 @@ void NodeVote::choose_survivors(const SurvivorProposal& own, std::vector<Survivo
   const NodeSurvivors::Outcome outcome = survivors_.choose(own);
   if (outcome.kind != NodeSurvivors::Outcome::Kind::chosen) throw_failed(outcome);
   for (int member = 0; member < members_.ranks(); ++member) {
-    if (outcome.members.has(member)) chosen.push_back({member, survivors_.proposal_of(member).staging});
+    if (outcome.members.has(member)) chosen.push_back({member, survivors_.proposal_of(member).memory_offset});
   }
 }
 

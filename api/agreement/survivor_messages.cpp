@@ -14,11 +14,11 @@ constexpr std::size_t kPayload = kLineBytes;
 
 }  // namespace
 
-void check_proposal(int member, std::uint64_t staging, std::size_t bytes, std::uint64_t arena_bytes) {
-  if (bytes <= arena_bytes && staging <= arena_bytes - bytes && staging % kLineBytes == 0) return;
+void check_proposal(int member, std::uint64_t memory_offset, std::size_t bytes, std::uint64_t arena_bytes) {
+  if (bytes <= arena_bytes && memory_offset <= arena_bytes - bytes && memory_offset % kLineBytes == 0) return;
   throw Error(Status::transport,
               "rank " + std::to_string(member) + " offers " + std::to_string(bytes) + " bytes at offset " +
-                  std::to_string(staging) + " of its arena, which has " + std::to_string(arena_bytes) +
+                  std::to_string(memory_offset) + " of its arena, which has " + std::to_string(arena_bytes) +
                   " bytes, to the survivors' team",
               member);
 }

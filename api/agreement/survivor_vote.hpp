@@ -14,7 +14,7 @@ namespace torii {
 /// A member of the survivors' team.
 struct Survivor {
   int member;
-  std::uint64_t staging;
+  std::uint64_t memory_offset;
 };
 
 /// For the team's caller. All waits in here end by themselves.
@@ -27,7 +27,7 @@ class SurvivorVote {
   // Survivors. All that come to a round get the team, or none of them, for one reason.
   /// Waits, for as long as a wait may last, until this rank knows of the team's failure.
   virtual bool learns_failure() noexcept = 0;
-  /// Comes to a round with this rank's proposal, in which the staging must be free for the new team, and appends the
+  /// Comes to a round with this rank's proposal, whose memory must be free for the new team, and appends the
   /// members of the team. A rank that comes late to a round that has failed goes on in the next one. Throws Error.
   virtual void choose_survivors(const SurvivorProposal& own, std::vector<Survivor>& chosen) = 0;
   /// A member that was chosen says that it has made its object, or why it could not. Waits until all have made theirs.

@@ -16,7 +16,7 @@ inline constexpr std::size_t kRoundTextBytes = 296;
 /// A member's proposal in a round: its part of the survivors' team, or why it can make none.
 struct SurvivorProposal {
   std::uint64_t digest;           ///< of the new team's options, and of `without`
-  std::uint64_t staging;          ///< offset of the new team's memory in the member's arena
+  std::uint64_t memory_offset;    ///< offset of the new team's memory in the member's arena
   std::int32_t status;            ///< a Status; ok if the member can make a team
   std::uint32_t allows_minority;  ///< as of TeamOptions
   MemberSet without;              ///< that the member leaves out

@@ -8,7 +8,6 @@
 
 #include "api/agreement/call_board.hpp"
 #include "api/agreement/failure_records.hpp"
-#include "api/agreement/install_board.hpp"
 #include "api/agreement/membership.hpp"
 #include "api/agreement/survivor_vote.hpp"
 #include "api/agreement/team_control.hpp"
@@ -26,7 +25,6 @@ class TeamAgreement {
 
   virtual FailureRecords& failures() noexcept = 0;
   virtual CallBoard& calls() noexcept = 0;
-  virtual InstallBoard& installs() noexcept = 0;
   virtual SurvivorVote& vote() noexcept = 0;
 
   /// This rank's last word to all members. It has written into at most these parts of a member's memory.

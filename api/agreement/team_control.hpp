@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control memory of a team in each member's arena, beside its staging: failures, call records, departures.
+// The control memory of a team in each member's arena: failures, call records, departures.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "api/agreement/install_log.hpp"
 #include "api/agreement/refused_calls.hpp"
 #include "api/agreement/survivors_record.hpp"
 #include "runtime/fabric/words.hpp"
@@ -83,10 +82,10 @@ constexpr std::size_t record_index(std::uint64_t sequence) noexcept {
 inline constexpr std::uint8_t kHasLeft = 1;  ///< it makes no more calls
 inline constexpr std::uint8_t kIsGone = 2;   ///< its last word: it writes no more either
 
-/// The parts of each member's memory into which a member may have written.
+/// The parts of each member's memory into which a member may have written, besides control memory.
 struct TouchedMemory {
-  std::uint64_t bytes = 0;       ///< from the memory's beginning: control memory and staging
-  std::uint64_t ring_bytes = 0;  ///< from the beginning of the standing rings, which are behind all that
+  std::uint64_t pair_bytes = 0;  ///< from the beginning of the messages of sends and receives
+  std::uint64_t ring_bytes = 0;  ///< from the beginning of the standing rings
 };
 
 /// Fresh arena memory is zero, and a zeroed TeamControl is valid: no rank constructs it.
@@ -97,17 +96,17 @@ struct TeamControl {
   std::atomic<std::uint32_t> splits;
   CallRecord call_records[kCallRecords];
   SurvivorsRecord survivors;
-  RefusalNotices refusals;                                                      ///< of this rank
-  alignas(kLineBytes) std::atomic<std::uint64_t> installs[InstallLog::kWords];  ///< words of this rank
+  RefusalNotices refusals;  ///< of this rank
   /// The last call up to which this rank has ended all: a rank that dies after a call does not hold that call up.
   alignas(kLineBytes) std::atomic<std::uint64_t> completed;
   /// When this rank last attended to a call that it waits in (now_ns()): tells a rank that waits from one that is
   /// stuck.
   std::atomic<std::int64_t> last_attentive_ns;
-  alignas(kLineBytes) std::atomic<std::uint64_t> recycled;  ///< twice the number of times the staging was emptied
   /// The most that any departed member may have written into (TouchedMemory).
-  std::atomic<std::uint64_t> touched_bytes;
+  alignas(kLineBytes) std::atomic<std::uint64_t> touched_pair_bytes;
   std::atomic<std::uint64_t> touched_ring_bytes;
+  /// Where this rank's table of persistent operations' rings is (PersistentRings).
+  std::atomic<std::uint64_t> own_rings;
   /// Not 0: a member of this node has begun to send and receive, so this rank takes messages when it waits.
   std::atomic<std::uint32_t> has_sends;
   alignas(kLineBytes) std::atomic<std::uint8_t> departed[kTeamRanksMax];  ///< written by member m

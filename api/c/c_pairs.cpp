@@ -70,9 +70,15 @@ torii_status start(torii_team* team, const PairCall& call, torii_received* recei
   return TORII_OK;
 }
 
-/// In a group the call only starts.
-torii_status run(torii_team* team, PairCall call, torii_received* received) {
-  if (torii::c::is_in_group(team)) {
+/// In a group the call only starts, or ends if it can do so now.
+torii_status run(torii_team* team, PairCall&& call, torii_received* received) {
+  const bool is_in_group = torii::c::is_in_group(team);
+  bool has_ended = false;
+  torii::Operations& operations = team->team->operations();
+  const Status tried = operations.run_at_once(call, is_in_group ? 1 : torii::kQuickPolls, has_ended);
+  if (has_ended) torii::c::tell_received(call, received);
+  if (has_ended || tried != Status::ok) return to_c(tried);
+  if (is_in_group) {
     // Room first: what has started must not be lost.
     const auto requests = [&]() -> std::vector<torii_request*>& { return torii::c::group_of(team)->requests; };
     const torii_status has_room = answered([&] { requests().push_back(nullptr); });
@@ -86,7 +92,7 @@ torii_status run(torii_team* team, PairCall call, torii_received* received) {
   }
   torii::Request request;
   request.pair = &call;
-  const Status status = team->team->operations().run(request);
+  const Status status = operations.run(request);
   if (status == Status::ok) torii::c::tell_received(call, received);
   return to_c(status);
 }
@@ -97,7 +103,7 @@ namespace torii::c {
 
 void tell_received(const PairCall& call, torii_received* received) {
   if (call.sends || received == nullptr) return;
-  const Envelope& envelope = call.receive.envelope;
+  const Envelope& envelope = call.receive().envelope;
   const torii_received told = {received->size, envelope.from, envelope.tag, envelope.bytes / size_of(call.type)};
   std::memcpy(received, &told, std::min(received->size, sizeof(told)));
 }

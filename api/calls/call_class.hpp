@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/calls/call_plan.hpp"
-#include "collectives/selection/known_classes.hpp"
+#include "api/context/known_classes.hpp"
 
 namespace torii {
 

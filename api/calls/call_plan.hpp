@@ -9,7 +9,7 @@
 
 #include "api/calls/call_description.hpp"
 #include "api/calls/unequal_blocks.hpp"
-#include "collectives/selection/known_classes.hpp"
+#include "api/context/known_classes.hpp"
 
 namespace torii {
 
@@ -67,8 +67,12 @@ struct CallPlan {
     const LinearProgram* program() const noexcept { return has_program ? memory.get() : nullptr; }
   };
   std::vector<OnChannel> on_channels;
-  bool is_ready_on(std::size_t channel) const noexcept {
+  bool has_plan_on(std::size_t channel) const noexcept {
     return channel < on_channels.size() && on_channels[channel].plan != nullptr && on_channels[channel].is_current;
+  }
+  /// Whether a call can begin: `lengths` has its plan there too.
+  bool is_ready_on(std::size_t channel) const noexcept {
+    return has_plan_on(channel) && (lengths == nullptr || lengths->has_plan_on(channel));
   }
   /// The broadcast by which the root tells lengths; set for a scatter or gather of unequal blocks that runs as flows.
   std::unique_ptr<CallPlan> lengths;

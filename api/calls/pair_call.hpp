@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <variant>
 
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/point_to_point/operations.hpp"
@@ -17,9 +18,10 @@ struct PairCall {
   Type type = Type::u8;
   int peer = kAnyRank;
   int tag = kAnyTag;
-  Send send;
-  Receive receive;
+  std::variant<std::monostate, Send, Receive> operation;  ///< none yet: most calls end without a Send
 
+  const Receive& receive() const noexcept { return *std::get_if<Receive>(&operation); }
+  Receive& receive() noexcept { return *std::get_if<Receive>(&operation); }
   std::size_t bytes() const noexcept { return count * size_of(type); }
 };
 

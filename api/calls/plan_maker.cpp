@@ -8,7 +8,7 @@
 
 #include "reduce_kernels/average.hpp"
 #include "runtime/base/status.hpp"
-#include "runtime/execution/staging.hpp"
+#include "runtime/execution/installed_plan.hpp"
 
 namespace torii {
 namespace {
@@ -63,14 +63,36 @@ void check_leaves(const CallSpec& spec, const LeafIntervals& leaves, int ranks) 
 
 }  // namespace
 
-Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, const StagingLimit& limit) {
-  std::size_t& segment_bytes = selected.request.tuning.segment_bytes;
-  const std::size_t least_bytes = std::max<std::size_t>(512, unit_bytes);
+Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, Widening widening, const RingSizes& rings) {
+  const Algorithm& algorithm = *selected.algorithm;
+  Tuning& tuning = selected.request.tuning;
+  if (!rings.several_nodes()) tuning.slots = std::min(tuning.slots, rings.entries);
+  const std::size_t grain = std::max<std::size_t>(64, unit_bytes);
   while (true) {
-    Plan plan = selected.algorithm->plan(selected.request, rank);
-    const StagingShape shape = staging_shape(plan, segment_bytes, limit.widening, limit.several_nodes);
-    if (shape.total_bytes <= limit.bytes || segment_bytes <= least_bytes) return plan;
-    segment_bytes = std::max(round_up(segment_bytes / 2, std::max<std::size_t>(64, unit_bytes)), least_bytes);
+    Plan plan = algorithm.plan(selected.request, rank);
+    const RingNeeds needs = {slots_least(algorithm, selected.request),
+                             pair_streams_most(algorithm, selected.request, plan)};
+    if (binds_to_rings(plan, needs, tuning.segment_bytes, widening, rings)) return plan;
+    const int distant_size = distant_size_of(plan, tuning.segment_bytes, widening);
+    const int slots = slots_counted(rings.of(ring_kind(plan, distant_size)));
+    if (!plan.exchange.exists() && needs.slots_least > slots && slots < tuning.slots) {
+      tuning.slots = slots;
+      continue;
+    }
+    if (needs.pair_streams > rings.streams_most()) {
+      throw Error(Status::internal, std::string(algorithm.name) + " has " + std::to_string(needs.pair_streams) +
+                                        " streams between two ranks, which have rings for " +
+                                        std::to_string(rings.streams_most()));
+    }
+    if (tuning.segment_bytes <= grain) {
+      throw Error(Status::no_resource,
+                  "the plan of " + std::string(algorithm.name) + " does not fit into the team's standing rings, with " +
+                      std::to_string(plan.slots) + " slots, " + std::to_string(plan.out_streams_max) +
+                      " streams and an outbox of " + std::to_string(rings.outbox_bytes) +
+                      " bytes; make TORII_SLOTS or TORII_CHANNELS smaller, or TORII_ARENA larger where the fabric pins "
+                      "it");
+    }
+    tuning.segment_bytes = std::max(round_up(tuning.segment_bytes / 2, grain), grain);
   }
 }
 
@@ -154,10 +176,7 @@ std::unique_ptr<CallClass> PlanMaker::make_class(const CallSpec& spec, const Cla
   PlanRequest& request = selected.request;
   const std::size_t unit_bytes = std::max<std::size_t>(1, key.long_unit_bytes);
   request.tuning.segment_bytes = round_up(request.tuning.segment_bytes, unit_bytes);
-  const bool is_forced = rules_.forced.segment_bytes != 0 && !key.is_internal;
-  const StagingLimit limit = {rules_.staging_bytes, key.widening, members_.several_nodes()};
-  const Plan plan = is_forced ? selected.algorithm->plan(request, members_.rank())
-                              : fitting_plan(selected, members_.rank(), unit_bytes, limit);
+  const Plan plan = fitting_plan(selected, members_.rank(), unit_bytes, key.widening, rules_.rings);
   auto made = std::make_unique<CallClass>();
   made->key = key;
   const bool may_be_unequal = plan.blocks == members_.ranks() && plan.bundle_max == 1;

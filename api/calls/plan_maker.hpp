@@ -19,9 +19,9 @@ namespace torii {
 /// The choices of a team's options. Equal calls on all members give plans that fit together.
 class PlanMaker {
  public:
-  /// A plan may use up to `staging_bytes` of each member. Throws Error{invalid_argument} for options that make no
-  /// sense. `members` must outlive the maker.
-  PlanMaker(const Membership& members, const TeamOptions& options, std::size_t staging_bytes);
+  /// Plans use standing rings of these sizes. Throws Error{invalid_argument} for options that make no sense. `members`
+  /// must outlive the maker.
+  PlanMaker(const Membership& members, const TeamOptions& options, const RingSizes& rings);
 
   const Topology& topology() const noexcept { return rules_.topology; }
   /// Checks a call, and finds its class so far as that does not depend on its length. Throws Error{invalid_argument}
@@ -29,7 +29,8 @@ class PlanMaker {
   ClassKey key_of(const CallDescription& call) const;
   /// The bytes of the call's vector as its layout counts them.
   std::size_t vector_bytes(const CallSpec& spec, const ClassKey& key) const noexcept;
-  /// Selects and plans: what takes long. Throws Error{unsupported} for a call that no algorithm serves.
+  /// Selects and plans: what takes long. Throws Error{unsupported} for a call that no algorithm serves, and as
+  /// fitting_plan().
   std::unique_ptr<CallClass> make_class(const CallSpec& spec, const ClassKey& key) const;
   /// The same, or what a team that chooses alike has made. Classes with leaves are a team's own.
   std::unique_ptr<CallClass> share_class(const CallSpec& spec, const ClassKey& key) const;
@@ -72,14 +73,9 @@ std::size_t element_bytes_of(const CallSpec& spec) noexcept;
 /// no boundary of blocks, segments or granules cuts an element. Predefined types are powers of two already.
 std::size_t unit_bytes_of(std::size_t bytes) noexcept;
 
-/// The limit of a plan's staging, and all that the staging depends on besides the plan. Equal on all members.
-struct StagingLimit {
-  std::size_t bytes = 0;
-  Widening widening = Widening::none;
-  bool several_nodes = false;
-};
-/// The plan of `rank`, with segments made shorter until it fits or they have 512 bytes. Bits do not depend on segments.
-Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, const StagingLimit& limit);
+/// The plan of `rank`, with no more slots than rings have entries, and segments made shorter until it can use the
+/// rings. Bits do not depend on either. Equal on all ranks. Throws Error{no_resource} if it cannot use them at all.
+Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, Widening widening, const RingSizes& rings);
 
 /// Vectors from this size on are stored past the caches: they would evict what the next segments need.
 inline constexpr auto kNonTemporalBytes = tuned<std::size_t>("stores.non_temporal_bytes");

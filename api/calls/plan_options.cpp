@@ -8,11 +8,10 @@ namespace {
 
 constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 30;  ///< as the setting SEGMENT accepts
 
-ChoiceRules rules_of(const Membership& members, const TeamOptions& options, std::size_t staging_bytes) {
+ChoiceRules rules_of(const Membership& members, const TeamOptions& options, const RingSizes& rings) {
   ChoiceRules rules;
   rules.rank = members.rank();
-  rules.staging_bytes = staging_bytes;
-  rules.several_nodes = members.several_nodes();
+  rules.rings = rings;
   Context& context = members.context();
   const Settings& settings = context.settings();
   const std::string& topology = first_set(options.topology, settings.topology);
@@ -59,9 +58,9 @@ ChoiceRules rules_of(const Membership& members, const TeamOptions& options, std:
 
 }  // namespace
 
-PlanMaker::PlanMaker(const Membership& members, const TeamOptions& options, std::size_t staging_bytes)
+PlanMaker::PlanMaker(const Membership& members, const TeamOptions& options, const RingSizes& rings)
     : members_(members),
-      known_(members.context().known_classes(rules_of(members, options, staging_bytes))),
+      known_(members.context().known_classes(rules_of(members, options, rings))),
       rules_(known_->rules()) {}
 
 }  // namespace torii

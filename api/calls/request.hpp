@@ -58,7 +58,8 @@ struct Request : PlacedCall {
       : PlacedCall(placed), call(described), state(State::running) {}
 
   CallDescription call;
-  int channel = -1;  ///< a persistent operation's own channel
+  int channel = -1;         ///< a persistent operation's own channel
+  bool lacks_copy = false;  ///< copy_input() is still to be called: it began to wait for the places of rings
   bool persistent = false;
   State state = State::idle;
   Status status = Status::ok;

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/context/known_classes.hpp"
 #include "api/context/own_memory.hpp"
 #include "api/context/progress_threads.hpp"
-#include "api/context/staging_pool.hpp"
-#include "collectives/selection/known_classes.hpp"
+#include "api/context/team_memory_pool.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/page.hpp"
 #include "runtime/bootstrap/agreement.hpp"
@@ -84,7 +84,7 @@ void Context::open(Bootstrap& bootstrap, const TransportOpener& open, const Cont
   shared_memory::Arena& arena = *memory_->arena;
   peers_ = std::make_unique<shared_memory::NodePeers>(bootstrap, *nodes_, arena, settings_.timeout_s);
   transport_ = open(bootstrap, settings_, *nodes_, arena, *peers_);
-  staging_ = std::make_unique<StagingPool>(arena, *memory_->late_writers);
+  team_memory_ = std::make_unique<TeamMemoryPool>(arena, *memory_->late_writers);
   left_out_ = std::vector<std::atomic<bool>>(static_cast<std::size_t>(bootstrap.ranks()));
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
   fork_mark_.reset(make_fork_mark());
@@ -117,9 +117,9 @@ Context::~Context() {
   report_counters();
   // Another context may go on with the arena, and needs the room.
   try {
-    const std::vector<std::uint64_t> at_rest_soon = staging_->close();
+    const std::vector<std::uint64_t> at_rest_soon = team_memory_->close();
     memory_->late_writers->forget(*transport_, *peers_);
-    staging_.reset();
+    team_memory_.reset();
     transport_.reset();
     for (const std::uint64_t offset : at_rest_soon) memory_->arena->free(offset);
   } catch (const std::exception&) {
@@ -161,13 +161,13 @@ const std::string& Context::host(int rank) const { return nodes_->host(rank); }
 bool Context::several_nodes() const noexcept { return nodes_->count() > 1; }
 
 Regions& Context::regions() {
-  if (memory_->late_writers->may_write()) staging_->free_retired();  // with teams that a left-out rank has left
+  if (memory_->late_writers->may_write()) team_memory_->free_retired();  // with teams that a left-out rank has left
   return *memory_->regions;
 }
 
 void* Context::allocate(std::size_t bytes) {
   regions().end_hold();
-  return memory_->arena->base() + staging_->take(bytes, shared_memory::Backing::reserved);
+  return memory_->arena->base() + team_memory_->take(bytes, shared_memory::Backing::reserved);
 }
 
 void Context::free(void* address) {
@@ -177,7 +177,7 @@ void Context::free(void* address) {
   }
   const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(address) - arena.base());
   if (memory_->late_writers->may_write() && memory_->late_writers->may_reach(offset)) {
-    staging_->set_aside(offset);
+    team_memory_->set_aside(offset);
   } else {
     arena.free(offset);
   }
@@ -215,6 +215,8 @@ std::shared_ptr<KnownClasses> Context::known_classes(ChoiceRules rules) {
   return fresh;
 }
 
+std::uint64_t Context::arena_bytes() const noexcept { return memory_->arena->bytes(); }
+
 std::size_t Context::own_node_ranks() const noexcept { return static_cast<std::size_t>(nodes_->own_ranks()); }
 
 std::optional<std::int64_t> Context::reachable(const void* address, std::size_t bytes) const noexcept {
@@ -241,7 +243,7 @@ void Context::leave_out(const std::vector<int>& ranks) noexcept {
     if (nodes_->is_own(rank)) {
       writer = memory_->late_writers->add(*transport_, rank);
       memory_->regions->hold();
-      if (!staging_->hold(rank, writer)) memory_->late_writers->keep(rank);
+      if (!team_memory_->hold(rank, writer)) memory_->late_writers->keep(rank);
     }
     const std::lock_guard lock(mutex_);
     for (AttachedTeam* const team : teams_) {

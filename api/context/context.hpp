@@ -23,7 +23,7 @@ namespace torii {
 class KnownClasses;
 class ProgressThreads;
 class Regions;
-class StagingPool;
+class TeamMemoryPool;
 class TuneTable;
 struct ChoiceRules;
 struct OwnMemory;
@@ -66,7 +66,9 @@ class Context {
   void* allocate(std::size_t bytes);
   void free(void* address);
   /// Memory of teams in this rank's arena.
-  StagingPool& staging() noexcept { return *staging_; }
+  TeamMemoryPool& team_memory() noexcept { return *team_memory_; }
+  /// The length of each rank's arena.
+  std::uint64_t arena_bytes() const noexcept;
   /// The number of ranks of this rank's node.
   std::size_t own_node_ranks() const noexcept;
   /// The parsed tune table of a team. The last text is cached, for programs that make many teams with one table. Throws
@@ -123,7 +125,8 @@ class Context {
   std::shared_ptr<const OwnMemory> memory_;
   std::unique_ptr<shared_memory::NodePeers> peers_;
   std::unique_ptr<Transport> transport_;
-  std::unique_ptr<StagingPool> staging_;  ///< destroyed before the transport, to which memory of gone teams refers
+  std::unique_ptr<TeamMemoryPool>
+      team_memory_;  ///< destroyed before the transport, to which memory of gone teams refers
   void (*idle_)(void* data) = nullptr;
   void* idle_data_ = nullptr;
   struct ForkMarkEnd {

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds call plans, installs plans, and agrees with the members on them.
+// Finds call plans.
 #include "api/installation/plan_cache.hpp"
-#include "runtime/execution/installed_plan.hpp"
-#include "runtime/execution/learnt_choices.hpp"
-#include "runtime/execution/linear_program.hpp"
-#include "runtime/execution/staging.hpp"
-#include "runtime/plan/ring_rules.hpp"
-#include "runtime/rings/channel_rings.hpp"
-
-#include <xxhash.h>
 
 #include <algorithm>
 #include <bit>
 #include <utility>
+
+#include "runtime/execution/learnt_choices.hpp"
 
 namespace torii {
 namespace {
@@ -22,8 +16,6 @@ constexpr std::size_t kClassesMax = 256;
 constexpr std::size_t kKeptInClass = 8;
 /// So many of a class's plans may be left over from calls that were in flight at once.
 constexpr std::size_t kLeftInClass = 32;
-/// A channel keeps the plans of dropped classes until it has so many.
-constexpr std::size_t kPlansMax = 384;
 
 /// Where a plain call's plan is looked for: by its length, or by a number for all lengths of like size.
 std::size_t place_of(const CallSpec& spec, std::uint64_t length) noexcept {
@@ -55,38 +47,17 @@ bool serves(const CallPlan& call_plan, const CallDescription& call) noexcept {
   return counts.empty() || std::equal(counts.begin(), counts.end(), call.block_counts());
 }
 
-/// Tells the plan from all others of the team on one channel.
-std::string key_of(const CallPlan& call_plan) {
-  const PlanRequest& request = call_plan.selected->request;
-  // The binding names all fields, so a new one does not compile until it is a part of the key.
-  const auto& [segment_bytes, slots, window, one_shot, radix, common_root, lanes] = request.tuning;
-  const Algorithm* algorithm = call_plan.selected->algorithm;
-  return std::string(algorithm->name) + ' ' + std::string(name(request.collective)) + ' ' +
-         std::to_string(request.root) + ' ' + std::to_string(static_cast<int>(call_plan.selected->widening)) + ' ' +
-         std::to_string(segment_bytes) + ' ' + std::to_string(slots) + ' ' + std::to_string(window) + ' ' +
-         std::to_string(one_shot) + ' ' + std::to_string(radix) + ' ' + std::to_string(common_root) + ' ' +
-         std::string(name(request.determinism)) + ' ' +
-         std::to_string(request.leaves == nullptr ? 0 : request.leaves->digest()) + ' ' +
-         std::string(lanes.begin(), lanes.end());
-}
-
-/// Whether the call has payloads for the outbox of a channel that has none yet. Unequal blocks may have any lengths.
-bool lacks_outbox(const CallPlan& call_plan, const InstalledPlan& installed) noexcept {
-  if (installed.rings == nullptr || installed.rings->has_outbox()) return false;
-  return needs_outbox(installed,
-                      has_unequal_blocks(call_plan.spec) ? SIZE_MAX : call_plan.shape.layout.longest_bytes());
-}
-
 }  // namespace
 
-PlanCache::PlanCache(const Membership& members, InstallBoard& board, const PlanMaker& maker, StagingBudget& staging,
-                     TeamRings* rings)
+PlanCache::PlanCache(const Membership& members, const PlanMaker& maker, TeamMemory& memory, TeamRings& rings)
     : members_(members),
-      board_(board),
       maker_(maker),
-      staging_(staging),
+      memory_(memory),
       rings_(rings),
-      learnt_(std::make_shared<LearntChoices>()) {}
+      own_rings_(members, memory, rings),
+      learnt_(std::make_shared<LearntChoices>()) {
+  if (members_.several_nodes()) distant_.emplace(members_, memory_);
+}
 
 PlanCache::~PlanCache() = default;
 
@@ -185,131 +156,6 @@ CallPlan* PlanCache::plan_in(CallClass& its_class, const CallDescription& call) 
     throw;
   }
   return filled;
-}
-
-bool PlanCache::refresh_on(CallPlan& call_plan, std::size_t channel) const noexcept {
-  if (channel >= call_plan.on_channels.size()) return false;
-  CallPlan::OnChannel& installed = call_plan.on_channels[channel];
-  const CallShape& shape = call_plan.shape;
-  if (installed.memory == nullptr || installed.plan == nullptr || shape.layout.segments() != 1) return false;
-  if (lacks_outbox(call_plan, *installed.plan)) return false;
-  if (installed.is_current) return installed.has_program;
-  compile_linear(*installed.plan, shape.layout, shape.unit_bytes, shape.element_bytes, *installed.memory);
-  installed.is_current = installed.has_program = true;
-  return true;
-}
-
-void PlanCache::install_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits) {
-  install_one(call_plan, channel, waits);
-  if (call_plan.lengths == nullptr) return;
-  install_one(*call_plan.lengths, channel, waits);
-  // Making room for the second may have taken the first away, and there is room for two.
-  install_one(call_plan, channel, waits);
-}
-
-void PlanCache::install_one(CallPlan& call_plan, std::size_t channel, StartWaits& waits) {
-  if (call_plan.on_channels.size() <= channel) call_plan.on_channels.resize(channel + 1);
-  if (plans_.size() <= channel) plans_.resize(channel + 1);
-  if (call_plan.is_ready_on(channel)) return;
-  CallPlan::OnChannel& installed = call_plan.on_channels[channel];
-  if (installed.plan == nullptr) installed.plan = installed_on(call_plan, channel, waits);
-  if (lacks_outbox(call_plan, *installed.plan)) staging_.take_outbox(rings_->on(channel));
-  const CallShape& shape = call_plan.shape;
-  if (has_linear(*installed.plan, shape.layout)) {
-    if (installed.memory == nullptr) installed.memory = std::make_unique<LinearProgram>();
-    compile_linear(*installed.plan, shape.layout, shape.unit_bytes, shape.element_bytes, *installed.memory);
-    installed.has_program = true;
-  }
-  installed.is_current = true;
-}
-
-/// The call's plan on the channel, which all calls have that differ in their lengths and buffers alone.
-std::shared_ptr<InstalledPlan> PlanCache::installed_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits) {
-  const std::string key = key_of(call_plan);
-  Plans& plans = plans_[channel];
-  if (const auto found = plans.find(key); found != plans.end()) return found->second;
-  if (plans.size() >= kPlansMax) drop_unused(plans);
-  std::shared_ptr<InstalledPlan> fresh = make_plan(call_plan, channel, waits);
-  if (fresh->rings == nullptr) log_install(*fresh, key + " on channel " + std::to_string(channel), waits);
-  Counters::add(members_.transport().counters().installed_plans);
-  plans.emplace(key, fresh);
-  return fresh;
-}
-
-/// A plan on standing rings has nothing of its own that a peer knows, so each rank may drop it when it likes to.
-void PlanCache::drop_unused(Plans& plans) noexcept {
-  std::erase_if(plans, [](const auto& one) { return one.second->rings != nullptr && one.second.use_count() == 1; });
-}
-
-/// Binds the plan to the channel's standing rings if it can use them, or else assigns staging to it.
-std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, std::size_t channel, StartWaits& waits) {
-  const PlanRequest& request = call_plan.selected->request;
-  const std::size_t segment_bytes = request.tuning.segment_bytes;
-  const Algorithm* algorithm = call_plan.selected->algorithm;
-  Plan plan = algorithm->plan(request, members_.rank());
-  Placement placement;
-  placement.transport = &members_.transport();
-  placement.collective = request.collective;
-  placement.learnt = learnt_;
-  placement.plan_of = [&](int rank) { return algorithm->plan(request, rank); };
-  placement.slots_least = slots_least(*algorithm, request);
-  for (const Member& member : members_.all()) placement.context_ranks.push_back(member.context_rank);
-  const Widening widening = call_plan.selected->widening;
-  const bool has_rings = rings_ != nullptr && channel < rings_->channels();
-  const RingNeeds needs = {placement.slots_least, pair_streams_most(*algorithm, request, plan)};
-  if (has_rings && binds_to_rings(plan, needs, segment_bytes, widening, rings_->area().sizes())) {
-    const int rings = rings_of(plan);
-    if (rings > rings_->area().sizes().rings) {
-      throw Error(Status::internal, std::string(algorithm->name) + " has " + std::to_string(rings) +
-                                        " streams to one rank and declares " + std::to_string(needs.pair_streams));
-    }
-    staging_.take_rings(rings_->area().words_bytes(rings));
-    placement.rings = &rings_->on(channel);
-    return std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, widening, placement));
-  }
-  const std::size_t bytes = staging_shape(plan, segment_bytes, widening, members_.several_nodes()).total_bytes;
-  if (bytes > staging_.bytes()) {
-    throw Error(Status::no_resource, "the plan of " + std::string(algorithm->name) + " needs " + std::to_string(bytes) +
-                                         " bytes of staging, a team of " + std::to_string(members_.ranks()) +
-                                         " ranks has " + std::to_string(staging_.bytes()) +
-                                         "; make TORII_SEGMENT or TORII_SLOTS smaller, or TORII_ARENA larger where "
-                                         "the fabric pins it");
-  }
-  if (!staging_.has_room(bytes)) staging_.recycle(waits, [this] { forget_plans(); });
-  staging_.reserve(bytes);
-  for (const Member& member : members_.all()) placement.staging_offsets.push_back(staging_.next_offset(member));
-  auto fresh = std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, widening, placement));
-  staging_.take(bytes);
-  return fresh;
-}
-
-/// `key` tells the plan from all others of the team.
-void PlanCache::log_install(InstalledPlan& plan, const std::string& key, StartWaits& waits) {
-  // A word may be overwritten when all members agree on it.
-  if (const std::uint64_t next = installs_.number() + 1; next > InstallLog::kWords) {
-    for (int member = 0; member < members_.ranks(); ++member) {
-      waits.await_member(member, "to install a plan",
-                         [&] { return verdict(member, next - InstallLog::kWords) == InstallLog::Verdict::agrees; });
-    }
-  }
-  const std::string text = key + " at " + std::to_string(staging_.used_bytes());
-  const std::uint64_t number = installs_.add(XXH3_64bits(text.data(), text.size()));
-  plan.unagreed = number;
-  board_.put_install(number, installs_.word(number));
-}
-
-/// Empties what call plans have on channels, and removes nothing: the one for which room is made is among them.
-void PlanCache::forget_plans() noexcept {
-  for (Plans& plans : plans_) plans.clear();
-  const auto forget = [](CallPlan& call_plan) {
-    for (CallPlan::OnChannel& installed : call_plan.on_channels) installed = {};
-  };
-  for (const auto& its_class : classes_) {
-    for (const auto& call_plan : its_class->call_plans) {
-      forget(*call_plan);
-      if (call_plan->lengths != nullptr) forget(*call_plan->lengths);
-    }
-  }
 }
 
 }  // namespace torii

@@ -6,28 +6,28 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "api/agreement/install_board.hpp"
-#include "api/agreement/install_log.hpp"
 #include "api/calls/call_class.hpp"
 #include "api/calls/call_plan.hpp"
 #include "api/calls/plan_maker.hpp"
 #include "api/calls/request.hpp"
-#include "api/installation/staging_budget.hpp"
+#include "api/installation/distant_entries.hpp"
+#include "api/installation/persistent_rings.hpp"
+#include "api/installation/team_memory.hpp"
+#include "runtime/rings/channel_rings.hpp"
 
 namespace torii {
 
 class LearntChoices;
-class TeamRings;
 
 /// For the team's caller.
 class PlanCache {
  public:
   /// The arguments must outlive the cache.
-  PlanCache(const Membership& members, InstallBoard& board, const PlanMaker& maker, StagingBudget& staging,
-            TeamRings* rings);
+  PlanCache(const Membership& members, const PlanMaker& maker, TeamMemory& memory, TeamRings& rings);
   ~PlanCache();
   PlanCache(const PlanCache&) = delete;
   PlanCache& operator=(const PlanCache&) = delete;
@@ -37,34 +37,42 @@ class PlanCache {
   CallPlan* find(const CallDescription& call);
   /// The plan of a plain call whose class was met before, filled in; nullptr: find() may know more.
   CallPlan* recall(const CallSpec& spec) noexcept;
-  /// The call plan is filled in anew: writes its linear program for a channel where it had one. False: install_on().
+  /// The call plan is filled in anew: writes its linear program for a channel where it had one. False: make_ready_on().
   bool refresh_on(CallPlan& call_plan, std::size_t channel) const noexcept;
   /// A call plan of the caller's own. Throws Error.
   std::unique_ptr<const CallPlan> make(const CallDescription& call) const { return maker_.make(call); }
-  /// Binds the plan, and the plan that broadcasts lengths, to a channel's standing rings, or installs them there,
-  /// unless that is done. What has staging every member installs at the same call. Throws Error.
-  void install_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
-  /// Compares installation `number` of that member with this rank's.
-  InstallLog::Verdict verdict(int member, std::uint64_t number) noexcept {
-    return installs_.compare(board_.install_word(member, number), number);
-  }
-  /// False while peers may not have this rank's words: they are not served when this rank has left the call.
-  bool are_words_put() const noexcept { return board_.control_puts_done(); }
+  /// The rings that a persistent operation with this call plan needs on its channel. Equal on all members.
+  RingSizes own_rings_of(const CallPlan& call_plan) const;
+  PersistentRings& own_rings() noexcept { return own_rings_; }
+  /// Installs the call plan on the channel if members have told where all its rings are. False: some have not yet.
+  /// Waits for nobody. Throws Error.
+  bool make_ready_on(CallPlan& call_plan, std::size_t channel);
+  bool has_told_rings(int member, const CallPlan& call_plan, std::size_t channel) const noexcept;
+  // For GoneTeam:
+  std::vector<OutboxMemory> outboxes() const;
+  /// Where members of other nodes write, beside the team's memory.
+  std::vector<Stretch> entries() const;
+  std::vector<PutOwner> take_puts();
 
  private:
   using Plans = std::map<std::string, std::shared_ptr<InstalledPlan>>;
-  void install_one(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
-  std::shared_ptr<InstalledPlan> installed_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
-  std::unique_ptr<InstalledPlan> make_plan(const CallPlan& call_plan, std::size_t channel, StartWaits& waits);
+  void install_one(CallPlan& call_plan, std::size_t channel);
+  std::shared_ptr<InstalledPlan> installed_on(CallPlan& call_plan, std::size_t channel);
+  std::unique_ptr<InstalledPlan> make_plan(const CallPlan& call_plan, std::size_t channel);
+  /// The size of entries between nodes for a message of the call; 0 in a team on one node, where all calls of a class
+  /// have one plan.
+  int message_size_of(const CallPlan& call_plan) const noexcept;
+  std::size_t message_bytes_of(const CallPlan& call_plan) const noexcept;
+  std::size_t outbox_bytes_of(const CallPlan& call_plan, const Plan& plan) const noexcept;
+  bool has_own_rings(std::size_t channel) const noexcept { return channel >= rings_.shared(); }
   static void drop_unused(Plans& plans) noexcept;
-  void log_install(InstalledPlan& plan, const std::string& key, StartWaits& waits);
-  void forget_plans() noexcept;
 
   const Membership& members_;
-  InstallBoard& board_;
   const PlanMaker& maker_;
-  StagingBudget& staging_;
-  TeamRings* const rings_;  ///< nullptr: plans have staging of their own
+  TeamMemory& memory_;
+  TeamRings& rings_;
+  PersistentRings own_rings_;
+  std::optional<DistantEntries> distant_;  ///< on several nodes
   /// Call plans by a hash of their calls: the last one that had it.
   static constexpr std::size_t kPlaces = 256;
 
@@ -80,7 +88,6 @@ class PlanCache {
   std::array<CallPlan*, kPlaces> recent_{};          ///< of plain calls
   std::vector<Plans> plans_;                         ///< by channel
   const std::shared_ptr<LearntChoices> learnt_;      ///< by all plans
-  InstallLog installs_;
 };
 
 }  // namespace torii

@@ -11,16 +11,15 @@ Channels::Channels(Transport& transport, std::size_t shared) : transport_(transp
   for (std::size_t i = 0; i < shared; ++i) channels_.push_back(std::make_unique<Channel>(transport));
 }
 
-int Channels::lowest_free() {
-  if (free_.empty()) {
-    auto added = std::make_unique<Channel>(transport_);
-    {
-      const std::lock_guard lock(mutex_);
-      channels_.push_back(std::move(added));
-    }
-    free_.push_back(static_cast<int>(channels_.size()) - 1);
+int Channels::add() {
+  auto added = std::make_unique<Channel>(transport_);
+  free_.reserve(free_.size() + 1);
+  {
+    const std::lock_guard lock(mutex_);
+    channels_.push_back(std::move(added));
   }
-  return free_.front();
+  free_.push_back(static_cast<int>(channels_.size()) - 1);
+  return free_.back();
 }
 
 void Channels::take(int channel) noexcept { std::erase(free_, channel); }

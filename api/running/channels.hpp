@@ -20,8 +20,7 @@ struct Channel {
   explicit Channel(Transport& transport) : execution(transport) {}
   Execution execution;
   Request* current = nullptr;
-  std::uint64_t awaited = 0;  ///< the installation on which members have to agree before `current` begins; 0: none
-  int agreed_members = 0;     ///< so many members, from the first on, agree on it
+  bool awaits_rings = false;  ///< `current` begins when the members have told where the channel's own rings are
   std::uint64_t starts = 0;   ///< how often persistent operations were started here
   std::deque<Request*> queue;
 };
@@ -43,18 +42,14 @@ class Channels {
     if (++next_ == shared_) next_ = 0;
   }
 
-  /// The lowest channel that a persistent operation can take; made if there is none.
-  int lowest_free();
+  /// The lowest free channel of persistent operations for which `fits`; made if there is none.
+  template <class Fits>
+  int lowest_free(Fits&& fits) {
+    const auto found = std::ranges::find_if(free_, fits);
+    return found != free_.end() ? *found : add();
+  }
   void take(int channel) noexcept;
   void give_back(int channel);
-  /// True when no persistent operation holds a channel.
-  bool are_all_free() const noexcept { return channels_.size() - shared_ == free_.size(); }
-
-  /// True when no channel has an operation.
-  bool are_idle() const noexcept {
-    return std::all_of(begin(), end(), [](const auto& one) { return one->current == nullptr && one->queue.empty(); });
-  }
-
   /// Bytes that the engine has put for operations, and the most transfers of any of them. From any thread.
   std::uint64_t engine_bytes(int engine) const noexcept;
   int transfers_in_flight_most() const noexcept;
@@ -62,6 +57,8 @@ class Channels {
   std::vector<PutOwner> take_puts();
 
  private:
+  int add();
+
   Transport& transport_;
   std::size_t shared_;
   std::size_t next_ = 0;

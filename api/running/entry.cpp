@@ -13,34 +13,48 @@ constexpr int kPausesOfStore = 30;
 
 }  // namespace
 
-bool TeamUse::try_begin_call() noexcept {
-  if (has(kCalled)) return false;
-  if (has(kHeld)) {
-    if (!is_holder()) return false;
-  } else if (!is_last_caller()) {
-    void* last = last_caller_.load(std::memory_order_relaxed);
-    void* const own = __builtin_thread_pointer();
-    if (!last_caller_.compare_exchange_strong(last, own, std::memory_order_relaxed)) return false;
+TeamUse::Call TeamUse::try_begin_call() noexcept {
+  constexpr std::uintptr_t kMarks = kInBackground | kHeld | kCalled;
+  const std::uintptr_t own = this_thread();
+  std::uintptr_t now = state();
+  if (now == 0) (void)state_.compare_exchange_strong(now, own, std::memory_order_relaxed);
+  if (try_begin_alone(kMarks)) return Call::alone;
+  now = state();
+  if (const std::uintptr_t caller = now & ~kMarks; caller != kSeveral) {
+    if (caller == own || (now & kHeld) != 0) return Call::refused;
+    // From here on that caller finds that it is not alone, or has said before that it is inside.
+    const std::uintptr_t shared = kSeveral | (now & kMarks);
+    if (!state_.compare_exchange_strong(now, shared, std::memory_order_relaxed)) return Call::refused;
     for (int i = 0; i < kPausesOfStore; ++i) relax();
-    if (has(kCalled | kHeld) || !is_last_caller()) return false;
+    now = state();
   }
-  add(kCalled);
-  return true;
+  const bool is_held = (now & kHeld) != 0 && !is_holder();
+  if (is_held || (now & kCalled) != 0 || is_inside_.load(std::memory_order_acquire)) return Call::refused;
+  const bool has_begun = state_.compare_exchange_strong(now, now | kCalled, std::memory_order_acquire);
+  return has_begun ? begin_marked() : Call::refused;
+}
+
+/// The call is marked, so that no other thread comes in meanwhile.
+TeamUse::Call TeamUse::begin_marked() noexcept {
+  const std::uintptr_t own = this_thread();
+  in_row_ = last_ == own ? in_row_ + 1 : 1;
+  last_ = own;
+  if (in_row_ < kCallsUntilAlone) return Call::marked;
+  in_row_ = 0;
+  is_inside_.store(true, std::memory_order_relaxed);
+  state_.store(own | (state() & (kInBackground | kHeld)), std::memory_order_release);
+  return Call::alone;
 }
 
 /// In a forked child no lock may be asked: its holder is not there.
-unsigned Entry::enter_slowly(const Context& context, TeamUse& use, CallerLock& lock) noexcept {
-  if (context.is_forked_child()) return kIsForked;
-  unsigned state = 0;
-  if (!use.has(TeamUse::kManyCallers)) {
-    if (!use.try_begin_call()) return kIsSecond;
-    state = kIsCall;
-  }
-  if (use.has(TeamUse::kManyCallers | TeamUse::kInBackground)) {
-    lock.lock();
-    state |= kHasLock;
-  }
-  return state;
+Entry::State Entry::enter_slowly(const Context& context, TeamUse& use, CallerLock& lock) noexcept {
+  if (context.is_forked_child()) return {TeamUse::Call::refused, false, true};
+  const bool is_among_many = use.has_many_callers();
+  const TeamUse::Call call = is_among_many ? TeamUse::Call::among_many : use.try_begin_call();
+  if (call == TeamUse::Call::refused) return {call};
+  const bool needs_lock = is_among_many || use.has(TeamUse::kInBackground);
+  if (needs_lock) lock.lock();
+  return {call, needs_lock};
 }
 
 Status Entry::refuse(bool is_forked) noexcept {

@@ -83,7 +83,6 @@ std::optional<Finding> FailureMonitor::find(const Waiting& waiting, Request& req
   if (auto found = find_other_call(watched_, own)) return found;
   if (request.pair == nullptr) {
     if (auto found = find_other_length(own)) return found;
-    if (auto found = find_plan_of_others(own)) return found;
   }
   if (auto found = find_departed(own, request)) return found;
   if (request.pair != nullptr) return waiting.is_over() ? std::optional(find_silent_peer(own)) : std::nullopt;
@@ -92,30 +91,7 @@ std::optional<Finding> FailureMonitor::find(const Waiting& waiting, Request& req
   return find_silent_members(watched_, own);
 }
 
-bool FailureMonitor::finds_failure_in_start(const Waiting& waiting, int member, const std::string& purpose) {
-  if (failed_.is_set()) return true;
-  look_for_refusals();
-  OwnView own = own_view();
-  own.last_settled = calls_.sequence() - 1;  // this rank may yet refuse the call that it starts
-  if (claims(find_refused_call(watched_, own))) return true;
-  const std::string rank = "rank " + std::to_string(members_.rank());
-  if (!members_.is_alive(member)) {
-    claim(Status::peer_lost, member,
-          members_.text(member) + (members_.is_left_out(member) ? " was left out while " : " died while ") + rank +
-              " waited for it " + purpose);
-    return true;
-  }
-  if (!waiting.is_over()) return false;
-  MemberSet absent = {};
-  absent.add(member);
-  claim(Status::timeout, member,
-        "no progress for " + std::to_string(members_.timeout_ns() / 1'000'000) + " ms while " + rank + " waited for " +
-            members_.text(member) + " " + purpose,
-        absent);
-  return true;
-}
-
-OwnView FailureMonitor::own_view() const {
+OwnView FailureMonitor::own_view(const Waiting& waiting, const Request& request, std::int64_t now) const {
   OwnView own;
   own.calls = own_records_;
   own.member = members_.rank();
@@ -123,11 +99,6 @@ OwnView FailureMonitor::own_view() const {
   own.refused = &calls_.refused();
   own.last_settled = calls_.sequence();
   own.team_timeout_ns = members_.timeout_ns();
-  return own;
-}
-
-OwnView FailureMonitor::own_view(const Waiting& waiting, const Request& request, std::int64_t now) const {
-  OwnView own = own_view();
   own.now_ns = now;
   own.quiet_ns = waiting.quiet_ns();
   own.attentive_ns = waiting.attentive_ns();
@@ -211,22 +182,6 @@ void FailureMonitor::look_who_is_silent(const Request& request) noexcept {
   }
 }
 
-/// Over all channels: a call before this one may wait for the installation.
-std::optional<Finding> FailureMonitor::find_plan_of_others(const OwnView& own) {
-  if (!own.waits_long()) return {};
-  for (const auto& channel : channels_) {
-    if (channel->current == nullptr || channel->awaited == 0) continue;
-    for (MemberView& view : watched_) {
-      const bool is_agreed = view.member < channel->agreed_members;
-      // Read before the word: a member publishes its words before it leaves.
-      view.has_departed = !is_agreed && board_.has_departed(view.member);
-      view.plan = is_agreed ? InstallLog::Verdict::agrees : plans_.verdict(view.member, channel->awaited);
-    }
-    if (auto found = find_other_plan(watched_, own)) return found;
-  }
-  return {};
-}
-
 std::optional<Finding> FailureMonitor::find_departed(OwnView& own, Request& request) {
   if (request.pair == nullptr && !is_persistent(request.sequence)) {
     if (!own.waits_long()) return {};
@@ -244,14 +199,18 @@ std::optional<Finding> FailureMonitor::find_departed(OwnView& own, Request& requ
   return find_awaited_departed(watched_, own);
 }
 
-/// A send or receive awaits its other end. A persistent operation that has begun awaits the members of its streams.
+/// A send or receive awaits its other end. A persistent operation awaits members that have not prepared it; when it has
+/// begun, those of its streams.
 void FailureMonitor::look_who_is_awaited(const Request& request) noexcept {
   const Channel* const channel = request.pair == nullptr ? &channels_[request.runs_on] : nullptr;
-  const bool has_begun = channel != nullptr && channel->current == &request && channel->awaited == 0;
+  const bool awaits_rings = channel != nullptr && channel->current == &request && channel->awaits_rings;
+  const bool has_begun = channel != nullptr && channel->current == &request && !awaits_rings;
   for (MemberView& view : watched_) {
     view.has_departed = board_.has_departed(view.member);
     if (request.pair != nullptr) {
       view.is_awaited = view.member == request.pair->peer;
+    } else if (awaits_rings) {
+      view.is_awaited = !plans_.has_told_rings(view.member, *request.call_plan, request.runs_on);
     } else {
       view.is_awaited =
           has_begun && view.has_departed && channel->execution.awaits(members_.at(view.member).context_rank);
@@ -262,9 +221,9 @@ void FailureMonitor::look_who_is_awaited(const Request& request) noexcept {
 /// The rank for which an open send or receive waits, as text.
 std::string FailureMonitor::waiting_text(const PairCall& call) const {
   if (call.sends) return "waiting for " + members_.text(call.peer) + " to receive it";
-  if (call.receive.got_bytes != 0) {
-    return "with " + std::to_string(call.receive.got_bytes) + " of " + std::to_string(call.receive.envelope.bytes) +
-           " bytes, waiting for " + members_.text(call.receive.envelope.from);
+  if (call.receive().got_bytes != 0) {
+    return "with " + std::to_string(call.receive().got_bytes) + " of " + std::to_string(call.receive().envelope.bytes) +
+           " bytes, waiting for " + members_.text(call.receive().envelope.from);
   }
   return call.peer < 0 ? "waiting for any rank to send it" : "waiting for " + members_.text(call.peer) + " to send it";
 }
@@ -275,12 +234,15 @@ std::string FailureMonitor::phase_text(const Request& request) const {
   if (request.pair != nullptr) return waiting_text(*request.pair);
   for (const auto& channel : channels_) {
     if (channel->current != &request) continue;
-    if (channel->awaited != 0) {
-      const bool all_agree = channel->agreed_members == members_.ranks();
-      return "before its first message, waiting for " +
-             (all_agree ? "its own words to leave" : members_.text(channel->agreed_members));
+    if (channel->awaits_rings) {
+      int member = 0;
+      while (member < members_.ranks() && plans_.has_told_rings(member, *request.call_plan, request.runs_on)) ++member;
+      return member == members_.ranks()
+                 ? "before its first message, waiting for its own words to leave"
+                 : "before its first message, waiting for " + members_.text(member) + " to tell where its rings are";
     }
     const Stall stall = channel->execution.stall();
+    if (stall.label.empty() && stall.peer < 0) return "at its end, waiting for its own messages to leave";
     std::string text = "in '" + std::string(stall.label) + "', segment " + std::to_string(stall.segment);
     const int member = members_.member_of(stall.peer);
     return member < 0 ? text : text + ", waiting for " + members_.text(member);

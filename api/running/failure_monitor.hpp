@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds what ends a call before its time: a dead member, a deadline, calls or plans that differ, a refused call.
+// Finds what ends a call before its time: a dead member, a deadline, calls that differ, a refused call.
 #pragma once
 
 #include <array>
@@ -31,8 +31,6 @@ class FailureMonitor {
 
   /// Slow checks, about once a millisecond of waiting. True when the team has failed.
   bool finds_failure(const Waiting& waiting, Request& request) noexcept;
-  /// The same while a call is being started and waits for a member: no request represents the call yet.
-  bool finds_failure_in_start(const Waiting& waiting, int member, const std::string& purpose);
   /// The executor could not put or read.
   void claim_transport(const Execution& execution, const Request& request) noexcept;
   void abort(const std::string& reason) noexcept;
@@ -46,13 +44,11 @@ class FailureMonitor {
   bool claims(const std::optional<Finding>& found) noexcept;
   std::optional<Finding> find(const Waiting& waiting, Request& request, std::int64_t now);
   std::optional<Finding> find_other_length(const OwnView& waiting_own);
-  std::optional<Finding> find_plan_of_others(const OwnView& own);
   std::optional<Finding> find_departed(OwnView& own, Request& request);
   Finding transport_finding(const Execution& execution, const Request& request) const;
   std::string fault_text(const LengthFault& fault) const;
   std::string waiting_text(const PairCall& call) const;
 
-  OwnView own_view() const;
   OwnView own_view(const Waiting& waiting, const Request& request, std::int64_t now) const;
   void set_request(OwnView& own, const Request& request) const;
 

@@ -136,18 +136,6 @@ std::optional<Finding> find_other_call(std::span<const MemberView> watched, cons
   return {};
 }
 
-std::optional<Finding> find_other_plan(std::span<const MemberView> watched, const OwnView& own) {
-  for (const MemberView& view : watched) {
-    if (view.plan == InstallLog::Verdict::not_yet && view.has_departed) return departed(view, own);
-    if (view.plan != InstallLog::Verdict::differs) continue;
-    return Finding{Status::mismatch, std::max(own.member, view.member),
-                   "calls differ: before " + own.call() + ", rank " +
-                       std::to_string(std::min(own.member, view.member)) + " and rank " +
-                       std::to_string(std::max(own.member, view.member)) + " made calls with different plans"};
-  }
-  return {};
-}
-
 std::optional<Finding> find_departed_member(std::span<const MemberView> watched, const OwnView& own) {
   for (const MemberView& view : watched) {
     if (view.departed_after && *view.departed_after < own.sequence) return departed(view, own);

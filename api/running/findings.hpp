@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 
-#include "api/agreement/install_log.hpp"
 #include "api/agreement/member_set.hpp"
 #include "api/agreement/refused_calls.hpp"
 #include "api/agreement/team_control.hpp"
@@ -46,11 +45,10 @@ struct MemberView {
   bool has_come = false;   ///< to this call
   std::int64_t attentive_ns = 0;
 
-  // For find_other_plan(), find_departed_member(), find_awaited_departed().
+  // For find_departed_member(), find_awaited_departed().
   bool has_departed = false;
   std::optional<std::uint64_t> departed_after;  ///< as CallBoard
-  InstallLog::Verdict plan = InstallLog::Verdict::agrees;
-  bool is_awaited = false;  ///< by the operation in which this rank waits
+  bool is_awaited = false;                      ///< by the operation in which this rank waits
 };
 
 /// What a rank knows of itself while it waits in a call.
@@ -73,7 +71,7 @@ struct OwnView {
   std::function<std::string()> phase;  ///< "in 'up tree 0', segment 7, waiting for rank 3 on host a"
 
   /// After this time the members' reports about their calls have come. They name a difference better than a member
-  /// that has departed, or another plan, does.
+  /// that has departed does.
   std::int64_t calls_are_told_ns() const noexcept;
   bool waits_long() const noexcept { return quiet_ns >= calls_are_told_ns(); }
 };
@@ -90,8 +88,6 @@ bool is_other_call(const CallSnapshot& theirs, std::span<const CallSnapshot> own
 /// A member with another call at the same place. Persistent operations, sends and receives are in no order with other
 /// calls, so for them the last call before is compared as well.
 std::optional<Finding> find_other_call(std::span<const MemberView> watched, const OwnView& own);
-/// A member that has installed other plans, if the calls themselves do not show the difference.
-std::optional<Finding> find_other_plan(std::span<const MemberView> watched, const OwnView& own);
 /// A member that destroyed the team before it came to this call in order.
 std::optional<Finding> find_departed_member(std::span<const MemberView> watched, const OwnView& own);
 /// The lowest member that has departed and seems to be awaited; -1: none.

@@ -8,6 +8,7 @@
 #include "api/calls/call_buffers.hpp"
 #include "api/calls/finish.hpp"
 #include "api/calls/last_error.hpp"
+#include "api/running/caught.hpp"
 #include "runtime/base/cancellation.hpp"
 
 namespace torii {
@@ -30,13 +31,8 @@ InFlight::InFlight(const Membership& members, FailureRecords& failures, CallBoar
 void InFlight::start_on(Channel& channel, Request& request) noexcept {
   channel.current = &request;
   request.state = Request::State::running;
-  const CallPlan& call_plan = *request.call_plan;
-  channel.awaited = call_plan.on_channels[request.runs_on].plan->unagreed;
-  if (call_plan.lengths != nullptr) {
-    channel.awaited = std::max(channel.awaited, call_plan.lengths->on_channels[request.runs_on].plan->unagreed);
-  }
-  channel.agreed_members = 0;
-  if (channel.awaited == 0) begin(channel, request);
+  channel.awaits_rings = request.lacks_copy || !request.call_plan->is_ready_on(request.runs_on);
+  if (!channel.awaits_rings) begin(channel, request);
 }
 
 void InFlight::begin(Channel& channel, Request& request) noexcept {
@@ -79,17 +75,23 @@ void InFlight::begin_blocks(Channel& channel, Request& request) noexcept {
   channel.execution.begin(*installed.plan, unequal.shape, block_buffers(request, context_));
 }
 
-/// Whether all members agree on the installation that the channel awaits.
-bool InFlight::is_agreed(Channel& channel) noexcept {
-  members_.take_messages();
-  for (; channel.agreed_members < members_.ranks(); ++channel.agreed_members) {
-    if (plans_.verdict(channel.agreed_members, channel.awaited) != InstallLog::Verdict::agrees) return false;
+/// The members have told where the channel's own rings are, or the team has failed: true if something has changed.
+bool InFlight::find_rings(Channel& channel) noexcept {
+  Request& request = *channel.current;
+  try {
+    members_.take_messages();
+    if (!plans_.make_ready_on(*request.call_plan, request.runs_on)) return false;
+    channel.awaits_rings = request.lacks_copy = false;
+    if (copy_input(request)) {
+      begin(channel, request);
+    } else {
+      (void)fail_without_copy(request);
+    }
+  } catch (const Error& error) {
+    (void)fail(error.status(), members_.rank(), error.what());
+  } catch (const std::exception& error) {
+    (void)fail(Status::no_resource, members_.rank(), error.what());
   }
-  if (!plans_.are_words_put()) return false;
-  const CallPlan& call_plan = *channel.current->call_plan;
-  call_plan.on_channels[channel.current->runs_on].plan->unagreed = 0;
-  if (call_plan.lengths != nullptr) call_plan.lengths->on_channels[channel.current->runs_on].plan->unagreed = 0;
-  channel.awaited = 0;
   return true;
 }
 
@@ -139,11 +141,7 @@ bool InFlight::advance(Channel& channel) noexcept {
 }
 
 bool InFlight::move(Channel& channel) noexcept {
-  if (channel.awaited != 0) {
-    if (!is_agreed(channel)) return false;
-    begin(channel, *channel.current);
-    return true;
-  }
+  if (channel.awaits_rings) return find_rings(channel);
   switch (channel.execution.advance()) {
     case Execution::Progress::done:
       if (const Request& request = *channel.current; request.call_plan->tells_lengths(request.unequal.get())) {
@@ -189,10 +187,15 @@ void InFlight::look_for_sends() noexcept {
   }
 }
 
-void InFlight::start(Request& request) {
-  pairs_.start(request);
+Status InFlight::start_pair(Request& request, bool has_failed) noexcept {
+  const Status refused = caught([&] { pairs_.check(*request.pair); });
+  if (refused != Status::ok) return refused;
+  if (has_failed) return adopt_failure();
+  const Status started = caught([&] { pairs_.start(request); });
+  if (started != Status::ok) return started;
   end_pairs();
   if (pairs_.status() != Status::ok) fail_pairs();
+  return Status::ok;
 }
 
 bool InFlight::withdraw(Request& request) noexcept {
@@ -224,6 +227,12 @@ void InFlight::fail_pairs() noexcept {
 Status InFlight::fail(Status status, int member, const std::string& text) noexcept {
   monitor_.claim(status, member, text);
   return adopt_failure();
+}
+
+Status InFlight::fail_without_copy(const Request& request) noexcept {
+  return fail(Status::no_resource, members_.rank(),
+              "rank " + std::to_string(members_.rank()) + " has no " + std::to_string(request.input_bytes()) +
+                  " bytes for a copy of its input in this " + call_text(request.call.spec));
 }
 
 Status InFlight::adopt_failure() noexcept {

@@ -70,8 +70,9 @@ class InFlight {
   bool progress_pairs() noexcept;
   /// Sends of others that came before the first one of this rank are taken from now on, as far as there is memory.
   void look_for_sends() noexcept;
-  /// The send or receive begins. Throws Error.
-  void start(Request& request);
+  /// The send or receive begins, if the team has not failed. A refused one counts for nobody: it is in no order with
+  /// the team's calls.
+  Status start_pair(Request& request, bool has_failed) noexcept;
   /// Takes a receive back; false if it has met its send.
   bool withdraw(Request& request) noexcept;
   /// Sends and receives end with status `aborted`, on this rank alone. None may be started afterwards.
@@ -81,6 +82,8 @@ class InFlight {
 
   /// The team fails, and so does every operation in flight. Returns what adopt_failure() does.
   Status fail(Status status, int member, const std::string& text) noexcept;
+  /// The same because there is no memory for a copy of the request's input.
+  Status fail_without_copy(const Request& request) noexcept;
   /// Ends all operations with the failure of the team, and sets last_error(). Returns its status the first time, later
   /// `poisoned`.
   Status adopt_failure() noexcept;
@@ -91,7 +94,7 @@ class InFlight {
  private:
   void tell_end(Request& request) noexcept;
   bool move(Channel& channel) noexcept;
-  bool is_agreed(Channel& channel) noexcept;
+  bool find_rings(Channel& channel) noexcept;
   void begin(Channel& channel, Request& request) noexcept;
   void begin_blocks(Channel& channel, Request& request) noexcept;
   void complete(Channel& channel, Status status) noexcept;

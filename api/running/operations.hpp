@@ -51,6 +51,9 @@ class Operations final : public AttachedTeam {
   Status run(const CallDescription& call) noexcept;
   /// The same for a request: a send or a receive, or a call whose lengths have been read.
   Status run(Request& request) noexcept;
+  /// A send that has room and a receive whose message comes within so many polls end here: they need no request. Others
+  /// have to be started, if the status is ok.
+  Status run_at_once(PairCall& call, int polls, bool& has_ended) noexcept;
   /// Takes a receive back. Not cancelled if it has met its send: it will be done.
   Status cancel(Request& request, bool& is_cancelled) noexcept;
 
@@ -108,7 +111,6 @@ class Operations final : public AttachedTeam {
 
   // operations_start.cpp: from a request to an operation that runs.
   Status start(Request& request) noexcept;
-  Status start_pair(Request& request) noexcept;
   Status make_ready(Request& request) noexcept;
   void note_refusal(std::uint64_t sequence, const char* reason) noexcept;
 

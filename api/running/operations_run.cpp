@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/calls/call_buffers.hpp"
+#include "api/running/caught.hpp"
 #include "api/running/operations.hpp"
 #include "runtime/base/cancellation.hpp"
 
@@ -51,13 +52,12 @@ bool reads_blocks(const CallDescription& call, const Membership& members,
 Status Operations::run(const CallDescription& call) noexcept {
   // In a function of its own: this one keeps few registers, and does not pay for the lock.
   TeamUse& use = waits_.use();
-  const bool is_quiet = use.is_last_caller() && use.marks() == 0 && !context_.is_forked_child();
-  if (!is_quiet || !failed_.is_record()) [[unlikely]] {
+  const bool is_direct = !context_.is_forked_child() && failed_.is_record();
+  if (!is_direct || !use.try_begin_alone(0)) [[unlikely]] {
     return run_held(call);
   }
-  use.set(TeamUse::kCalled);
   const Status status = run_inside(call);
-  use.set(0);
+  use.end_alone();
   return status;
 }
 
@@ -74,6 +74,18 @@ Status Operations::run(Request& request) noexcept {
   if (entry.is_refused()) return entry.refuse();
   const Status status = start(request);
   return status != Status::ok ? status : waits_.run_to_completion(request);
+}
+
+Status Operations::run_at_once(PairCall& call, int polls, bool& has_ended) noexcept {
+  has_ended = false;
+  const CancellationHeld held(waits_.several_nodes());
+  const Entry entry = waits_.enter();
+  if (entry.is_refused()) return entry.refuse();
+  const Status refused = caught([&] { pairs_.check(call); });
+  if (refused != Status::ok || has_failed()) return refused;
+  has_ended = pairs_.ends_at_once(call, polls);
+  if (has_ended) in_flight_.note_move();
+  return Status::ok;
 }
 
 [[gnu::noinline]] Status Operations::run_as_request(const CallDescription& call) noexcept {
@@ -115,7 +127,7 @@ Status Operations::run(Request& request) noexcept {
 [[gnu::noinline]] Status Operations::run_flows(const CallDescription& call, CallPlan& call_plan) noexcept {
   const std::size_t at = channels_.next();
   const bool is_unequal = call.spec.has(CallMark::unequal);
-  if (!call_plan.is_ready_on(at) || call_plan.on_channels[at].plan->unagreed != 0) return run_as_request(call);
+  if (!call_plan.has_plan_on(at)) return run_as_request(call);
   if (is_unequal ? !reads_blocks(call, members_, blocks_) : needs_input_copy(call, nullptr))
     return run_as_request(call);
   std::unique_ptr<UnequalBlocks>* const blocks = is_unequal ? &blocks_ : nullptr;

@@ -84,23 +84,15 @@ CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept 
   });
 }
 
-/// Installs the request's plan, and makes room in the queue if the request has to wait.
+/// Installs the request's plan if that can be done now, and makes room in the queue if the request has to wait.
 Status Operations::make_ready(Request& request) noexcept {
   const CancellationHeld held;
   const Status outcome = caught([&] {
-    plans_.install_on(*request.call_plan, request.runs_on, waits_);
+    (void)plans_.make_ready_on(*request.call_plan, request.runs_on);
     if (Channel& channel = channels_[request.runs_on]; channel.current != nullptr) channel.queue.push_back(&request);
   });
-  // Poisoned: learnt while staging was recycled, the cause, told once.
-  if (outcome == Status::ok || in_flight_.is_poisoned()) return outcome;
+  if (outcome == Status::ok) return outcome;
   return failed_.is_set() ? in_flight_.adopt_failure() : fail_at(members_.rank(), outcome, in_flight_);
-}
-
-/// A send or receive is in no order with the team's calls: a refused one counts for nobody.
-Status Operations::start_pair(Request& request) noexcept {
-  const Status refused = caught([&] { pairs_.check(*request.pair); });
-  if (refused != Status::ok) return refused;
-  return has_failed() ? in_flight_.adopt_failure() : caught([&] { in_flight_.start(request); });
 }
 
 Status Operations::cancel(Request& request, bool& is_cancelled) noexcept {
@@ -112,7 +104,7 @@ Status Operations::cancel(Request& request, bool& is_cancelled) noexcept {
 }
 
 Status Operations::start(Request& request) noexcept {
-  if (request.pair != nullptr) return start_pair(request);
+  if (request.pair != nullptr) return in_flight_.start_pair(request, has_failed());
   Status status = Status::ok;
   // First, so that a call which this rank refuses is refused whether or not others have failed the team by then.
   request.call_plan = prepare_inside(request, status);
@@ -146,14 +138,13 @@ Status Operations::start(Request& request) noexcept {
       return status;
     }
   }
-  if (!copy_input(request)) {
+  // An operation that awaits its rings does this when it has them: whether it needs a copy depends on its program.
+  request.lacks_copy = !request.call_plan->is_ready_on(request.runs_on);
+  if (!request.lacks_copy && !copy_input(request)) {
     in_flight_.take_back(request);
     give_back_operands(request, copies_);
     if (!channel.queue.empty() && channel.queue.back() == &request) channel.queue.pop_back();
-    return in_flight_.fail(Status::no_resource, members_.rank(),
-                           "rank " + std::to_string(members_.rank()) + " has no " +
-                               std::to_string(request.input_bytes()) + " bytes for a copy of its input in this " +
-                               call_text(spec));
+    return in_flight_.fail_without_copy(request);
   }
   request.state = Request::State::queued;
   if (channel.current == nullptr) in_flight_.start_on(channel, request);
@@ -177,17 +168,21 @@ Status Operations::open_channel(Request& request) noexcept {
   calls_.history().add_prepared(request.call_plan->shape.signature);
   calls_.record({request.call_plan, 0, sequence, request.salt_prepared}, kPreparesInRecord);
   status = caught([&] {
-    // Taken only when its plan is installed: until then this operation does not prevent recycling.
-    const int channel = channels_.lowest_free();
     CallPlan& call_plan = *std::exchange(request.call_plan, nullptr);  // each start finds it again
     const auto end_use = [](CallPlan* used) { --used->users; };
     ++call_plan.users;
     const std::unique_ptr<CallPlan, decltype(end_use)> in_use(&call_plan, end_use);
-    plans_.install_on(call_plan, static_cast<std::size_t>(channel), waits_);
-    channels_.take(channel);
-    request.channel = channel;
+    const RingSizes needed = plans_.own_rings_of(call_plan);
+    PersistentRings& rings = plans_.own_rings();
+    const int free =
+        channels_.lowest_free([&](int one) { return rings.has_room(static_cast<std::size_t>(one), needed); });
+    const auto channel = static_cast<std::size_t>(free);
+    rings.check(channel);
+    channels_.take(free);  // although there may be no memory here: the other members have taken it
+    rings.open(channel, needed);
+    request.channel = free;
   });
-  if (status != Status::ok && !in_flight_.is_poisoned()) note_refusal(sequence, last_error());
+  if (status != Status::ok) note_refusal(sequence, last_error());
   if (status == Status::ok && in_flight_.count() == 0) calls_.end_all();
   return status;
 }

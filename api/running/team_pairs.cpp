@@ -8,8 +8,23 @@
 #include "api/calls/pair_call.hpp"
 #include "api/context/context.hpp"
 #include "runtime/base/cancellation.hpp"
+#include "runtime/point_to_point/slot_streams.hpp"
 
 namespace torii {
+namespace {
+
+/// The call's receive, anew.
+Receive& described(PairCall& call) noexcept {
+  Receive& receive = call.operation.emplace<Receive>();
+  receive.from = call.peer;
+  receive.tag = call.tag;
+  receive.type = static_cast<std::uint16_t>(call.type);
+  receive.data = static_cast<std::byte*>(const_cast<void*>(call.data));
+  receive.room_bytes = call.bytes();
+  return receive;
+}
+
+}  // namespace
 
 bool TeamPairs::are_wanted() const noexcept {
   return pairs_ == nullptr && members_.control().has_sends.load(std::memory_order_acquire) != 0;
@@ -17,19 +32,39 @@ bool TeamPairs::are_wanted() const noexcept {
 
 void TeamPairs::install() {
   const CancellationHeld held;
+  pairs_ = place_.rings ? on_rings() : through_slots();
+  for (int member = 0; member < members_.ranks(); ++member) {
+    if (!members_.is_distant(member)) members_.control(member).has_sends.store(1, std::memory_order_release);
+  }
+}
+
+PairArea TeamPairs::area() const noexcept {
+  PairSizes sizes = *place_.rings;
+  sizes.ranks = members_.ranks();
+  return PairArea(sizes);
+}
+
+std::unique_ptr<PointToPoint> TeamPairs::on_rings() const {
+  RingMembers places;
+  places.rank = members_.rank();
+  for (const Member& member : members_.all()) {
+    places.context_ranks.push_back(member.context_rank);
+    places.offsets.push_back(member.memory_offset + place_.offset);
+  }
+  return std::make_unique<PointToPoint>(members_.transport(), area(), places);
+}
+
+std::unique_ptr<PointToPoint> TeamPairs::through_slots() const {
   Placement placement;
   placement.transport = &members_.transport();
   for (const Member& member : members_.all()) {
     placement.context_ranks.push_back(member.context_rank);
     placement.staging_offsets.push_back(member.memory_offset + place_.offset);
   }
-  const std::size_t slot_bytes = place_.slot_bytes;
-  pairs_ = std::make_unique<PointToPoint>(
-      members_.transport(),
-      torii::install(pair_plan(members_.rank(), members_.ranks()), slot_bytes, Widening::none, placement), slot_bytes);
-  for (int member = 0; member < members_.ranks(); ++member) {
-    if (!members_.is_distant(member)) members_.control(member).has_sends.store(1, std::memory_order_release);
-  }
+  Plan plan = pair_plan(members_.rank(), members_.ranks());
+  return std::make_unique<PointToPoint>(members_.transport(),
+                                        torii::install(std::move(plan), place_.slot_bytes, Widening::none, placement),
+                                        place_.slot_bytes);
 }
 
 void TeamPairs::check(const PairCall& call) const {
@@ -45,9 +80,28 @@ void TeamPairs::check(const PairCall& call) const {
   }
   if (call.data == nullptr && call.count != 0) refuse("the buffer is NULL, but count is not 0");
   constexpr std::size_t kMostBytes = std::numeric_limits<std::ptrdiff_t>::max() / 2;
-  if (call.count > kMostBytes / size_of(call.type)) {
+  constexpr std::size_t kFewElements = kMostBytes / 256;  // few of any type: no division in the usual case
+  if (call.count > kFewElements && call.count > kMostBytes / size_of(call.type)) {
     refuse("count is " + std::to_string(call.count) + ": more bytes than there are addresses");
   }
+}
+
+Envelope TeamPairs::envelope_of(const PairCall& call) const noexcept {
+  return {members_.rank(), call.tag, static_cast<std::uint16_t>(call.type), call.bytes()};
+}
+
+bool TeamPairs::ends_at_once(PairCall& call, int polls) noexcept {
+  if (pairs_ == nullptr || pairs_->status() != Status::ok || abandoned_) return false;
+  if (call.sends) {
+    const Envelope envelope = envelope_of(call);
+    note_length(envelope.bytes);
+    return pairs_->sends_at_once(call.peer, envelope, static_cast<const std::byte*>(call.data));
+  }
+  Receive& receive = described(call);
+  for (int poll = 0; poll < polls; ++poll) {
+    if (pairs_->receives_at_once(receive)) return true;
+  }
+  return false;
 }
 
 void TeamPairs::start(Request& request) {
@@ -56,11 +110,11 @@ void TeamPairs::start(Request& request) {
   request.state = Request::State::running;
   const std::size_t bytes = call.bytes();
   if (call.sends) {
-    Send& send = call.send;
-    send = {};
+    note_length(bytes);
+    Send& send = call.operation.emplace<Send>();
     send.owner = &request;
     send.to = call.peer;
-    send.envelope = {members_.rank(), call.tag, static_cast<std::uint16_t>(call.type), bytes};
+    send.envelope = envelope_of(call);
     send.data = static_cast<const std::byte*>(call.data);
     if (const auto offset = members_.context().reachable(call.data, bytes)) {
       send.reachable = true;
@@ -68,20 +122,14 @@ void TeamPairs::start(Request& request) {
     }
     pairs_->start(send);
   } else {
-    Receive& receive = call.receive;
-    receive = {};
+    Receive& receive = described(call);
     receive.owner = &request;
-    receive.from = call.peer;
-    receive.tag = call.tag;
-    receive.type = static_cast<std::uint16_t>(call.type);
-    receive.data = static_cast<std::byte*>(const_cast<void*>(call.data));
-    receive.room_bytes = bytes;
     pairs_->start(receive);
   }
 }
 
 bool TeamPairs::withdraw(Request& request) noexcept {
-  return !request.pair->sends && pairs_->withdraw(request.pair->receive);
+  return !request.pair->sends && pairs_->withdraw(request.pair->receive());
 }
 
 bool TeamPairs::progress() noexcept {
@@ -126,6 +174,12 @@ void TeamPairs::abandon(Status status) noexcept {
 std::optional<PutOwner> TeamPairs::take_puts() noexcept {
   if (pairs_ == nullptr) return {};
   return pairs_->take_puts();
+}
+
+/// Payloads are behind all words.
+std::size_t TeamPairs::touched_bytes() const noexcept {
+  if (pairs_ == nullptr) return 0;
+  return place_.rings && !has_long_sends_ ? area().words_bytes() : place_.bytes;
 }
 
 }  // namespace torii

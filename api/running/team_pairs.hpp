@@ -31,6 +31,8 @@ class TeamPairs {
 
   /// Throws Error{invalid_argument}.
   void check(const PairCall& call) const;
+  /// For a call that has been checked: true if it has ended within so many polls, and nothing is left of it.
+  bool ends_at_once(PairCall& call, int polls) noexcept;
   /// Begins the call, which has been checked; it may end at once. Throws Error.
   void start(Request& request);
   /// True if the receive had met no send: it ends with status `aborted`.
@@ -46,12 +48,21 @@ class TeamPairs {
   /// All that are open end with this status.
   void abandon(Status status) noexcept;
   std::optional<PutOwner> take_puts() noexcept;
+  /// So much of any member's memory for messages, from its beginning, this rank may have written.
+  std::size_t touched_bytes() const noexcept;
 
  private:
+  Envelope envelope_of(const PairCall& call) const noexcept;
+  void note_length(std::size_t bytes) noexcept { has_long_sends_ = has_long_sends_ || bytes > kPayloadInLineMost; }
+  PairArea area() const noexcept;
+  std::unique_ptr<PointToPoint> on_rings() const;
+  std::unique_ptr<PointToPoint> through_slots() const;
+
   const Membership& members_;
   PairsPlace place_;
   std::unique_ptr<PointToPoint> pairs_;
   bool abandoned_ = false;
+  bool has_long_sends_ = false;  ///< whose payloads may be behind the words of the rings
 };
 
 }  // namespace torii

@@ -62,8 +62,7 @@ Status Waits::resume(Request& request) noexcept {
 
 Status Waits::check_caller() const noexcept {
   if (context_.is_forked_child()) return Entry::refuse(true);
-  const bool is_held = use_.has(TeamUse::kHeld) && !use_.is_holder();
-  return is_held || use_.has(TeamUse::kCalled) ? Entry::refuse(false) : Status::ok;
+  return use_.is_taken() ? Entry::refuse(false) : Status::ok;
 }
 
 Status Waits::wait(Request& request) noexcept {
@@ -118,11 +117,11 @@ bool Waits::wait_until(Request& request, std::int64_t end_ns) noexcept {
   } look{*this, request};
   const auto still_idle = [](void* data) {
     const auto& [waits, awaited] = *static_cast<Look*>(data);
-    const Locked locked(waits.lock_, waits.use_.has(TeamUse::kManyCallers));
+    const Locked locked(waits.lock_, waits.use_.has_many_callers());
     return !waits.progress() && awaited.state != Request::State::done;
   };
   const auto is_late = [end_ns] { return end_ns != kNever && now_ns() >= end_ns; };
-  const bool has_many_callers = use_.has(TeamUse::kManyCallers);
+  const bool has_many_callers = use_.has_many_callers();
   Waiting waiting = members_.waiting(request.timeout_ns(members_.timeout_ns()));
   std::uint64_t moves = in_flight_.moves();
   while (request.state != Request::State::done) {
@@ -193,58 +192,6 @@ Polling& Waits::polling_of(Request& request) noexcept {
 void Waits::run_slow_checks(const Waiting& waiting, Request& request) noexcept {
   const CancellationHeld held;
   if (monitor_.finds_failure(waiting, request)) (void)in_flight_.adopt_failure();
-}
-
-/// Waits without giving up the lock: a call that is half started must not meet other calls of the team. Throws the
-/// team's failure, for which `finds_failure` looks.
-void Waits::wait_in_start(const std::function<bool()>& is_over,
-                          const std::function<bool(const Waiting&)>& finds_failure) {
-  struct Look {
-    Waits& waits;
-    const std::function<bool()>& is_over;
-  } look{*this, is_over};
-  const auto still_idle = [](void* data) {
-    const auto& [waits, is_waiting_over] = *static_cast<Look*>(data);
-    return !waits.in_flight_.progress() && !is_waiting_over();
-  };
-  Waiting waiting = members_.waiting();
-  std::uint64_t moves = in_flight_.moves();
-  while (!is_over()) {
-    // A member may be waiting for this rank on another team first, or for an operation of this team that only its
-    // caller moves.
-    (void)progress();
-    if (in_flight_.is_poisoned()) throw Error(in_flight_.health().cause().status, in_flight_.health().cause().text);
-    if (in_flight_.moves() != moves) {
-      moves = in_flight_.moves();
-      waiting.moved();
-      continue;
-    }
-    members_.take_messages();
-    // With many callers the function may wait for one that waits for this lock.
-    if (!use_.has(TeamUse::kManyCallers) && waiting.is_turn_of_others()) context_.idle();
-    if (!waiting.pause(still_idle, &look) || in_flight_.moves() != moves || !finds_failure(waiting)) continue;
-    const Status status = in_flight_.adopt_failure();
-    throw Error(status, last_error());
-  }
-}
-
-void Waits::await_member(int member, const std::string& purpose, const std::function<bool()>& is_there) {
-  wait_in_start(is_there,
-                [&](const Waiting& waiting) { return monitor_.finds_failure_in_start(waiting, member, purpose); });
-}
-
-void Waits::finish_all() {
-  if (!channels_.are_all_free()) {
-    throw Error(Status::no_resource,
-                "the team's staging is used up while persistent operations hold plans in it; make "
-                "fewer of them, or more teams");
-  }
-  wait_in_start([this] { return channels_.are_idle(); },
-                [this](const Waiting& waiting) {
-                  const auto busy = std::find_if(channels_.begin(), channels_.end(),
-                                                 [](const auto& one) { return one->current != nullptr; });
-                  return monitor_.finds_failure(waiting, *(*busy)->current);
-                });
 }
 
 void Waits::close() noexcept {

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The waits of a team: for the end of an operation, and in the start of a call. Other callers, and threads that move
-// operations in the background, take turns with them.
+// The waits of a team: for the end of an operation. Other callers, and threads that move operations in the
+// background, take turns with them.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <string>
 
 #include "api/agreement/membership.hpp"
 #include "api/calls/polling.hpp"
 #include "api/calls/request.hpp"
 #include "api/context/attached_team.hpp"
 #include "api/context/context.hpp"
-#include "api/installation/start_waits.hpp"
 #include "api/running/caller_lock.hpp"
 #include "api/running/channels.hpp"
 #include "api/running/entry.hpp"
@@ -33,7 +30,7 @@ inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 enum class HasEnded : std::uint8_t { no, yes, refused };
 
 /// For the team's caller, or callers. "Inside" are functions for a thread that enter() has let in: it holds the lock.
-class Waits final : public StartWaits {
+class Waits {
  public:
   /// The arguments must outlive this. `team` is what the background knows the team as; `many_callers`: several threads
   /// may call at once.
@@ -73,10 +70,6 @@ class Waits final : public StartWaits {
   /// As of AttachedTeam.
   bool progress_in_background() noexcept;
 
-  // Inside, in the start of a call. A call that is half started must not meet others: nobody else comes in meanwhile.
-  void await_member(int member, const std::string& purpose, const std::function<bool()>& is_there) override;
-  void finish_all() override;
-
  private:
   bool progress() noexcept;
   void poll_quickly(Request& request) noexcept;
@@ -86,7 +79,6 @@ class Waits final : public StartWaits {
   bool ends_with(const Request& request) noexcept;
   Polling& polling_of(Request& request) noexcept;
   void run_slow_checks(const Waiting& waiting, Request& request) noexcept;
-  void wait_in_start(const std::function<bool()>& is_over, const std::function<bool(const Waiting&)>& finds_failure);
 
   Context& context_;
   const Membership& members_;

@@ -53,7 +53,8 @@ RetiredMemory::Rest GoneTeam::rest() noexcept {
     may_come = may_come || transport_.node(members_[member]) != transport_.node(transport_.rank());
   }
   if (!std::ranges::all_of(puts_, [](const PutOwner& puts) { return puts.drained(); })) return Rest::none;
-  if (transport_.is_arriving(offset(), bytes())) return Rest::none;
+  const auto is_arriving = [this](const Stretch& one) { return transport_.is_arriving(one.offset, one.bytes); };
+  if (transport_.is_arriving(offset(), bytes()) || std::ranges::any_of(entries(), is_arriving)) return Rest::none;
   if (!may_come) return Rest::safe;
   if (dead_since_ns_ == 0) dead_since_ns_ = now_ns();
   return now_ns() - dead_since_ns_ < kLastWordsNs ? Rest::none : Rest::never;
@@ -69,18 +70,21 @@ bool GoneTeam::is_left_to_engines() const noexcept {
 }
 
 void GoneTeam::forget() noexcept {
-  if (several_nodes_) transport_.forget(offset(), bytes());
+  if (!several_nodes_) return;
+  transport_.forget(offset(), bytes());
+  for (const Stretch& one : entries()) transport_.forget(one.offset, one.bytes);
 }
 
-/// If calls differed, members have assigned different amounts of staging and used different rings; each reports its
-/// amounts before it departs. Dead members have not reported them, and bytes from other nodes are not counted.
+/// If calls differed, members have used different rings; each reports how much before it departs. Dead members have not
+/// reported it, and bytes from other nodes are not counted.
 std::optional<Touched> GoneTeam::touched() const noexcept {
   if (several_nodes_) return {};
   for (std::size_t member = 0; member < members_.size(); ++member) {
     if (!has_departed(member)) return {};
   }
   const auto& control = *reinterpret_cast<const TeamControl*>(memory());
-  return Touched{Stretch{0, control.touched_bytes.load(std::memory_order_relaxed)},
+  return Touched{Stretch{0, pairs_offset_},
+                 Stretch{pairs_offset_, control.touched_pair_bytes.load(std::memory_order_relaxed)},
                  Stretch{rings_offset_, control.touched_ring_bytes.load(std::memory_order_relaxed)}};
 }
 

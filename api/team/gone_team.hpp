@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control memory and staging of a team that this rank has left.
+// The memory of a team that this rank has left.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "api/context/staging_pool.hpp"
+#include "api/context/team_memory_pool.hpp"
 #include "runtime/fabric/put_owner.hpp"
 #include "runtime/fabric/transport.hpp"
 
@@ -25,8 +25,11 @@ class GoneTeam final : public RetiredMemory {
  public:
   /// `members` are ranks of the context. The transport must outlive this.
   GoneTeam(Transport& transport, std::uint64_t offset, std::size_t bytes, std::vector<int> members, bool several_nodes);
-  /// Where the team's standing rings begin in the memory, if it had any.
-  void set_rings_offset(std::size_t offset) noexcept { rings_offset_ = offset; }
+  /// Where the messages of its sends begin in the memory, behind control memory, and its standing rings.
+  void set_offsets(std::size_t pairs, std::size_t rings) noexcept {
+    pairs_offset_ = pairs;
+    rings_offset_ = rings;
+  }
   /// Puts in whose name the team has put: their sources may be in the memory.
   void add_puts(PutOwner puts) { puts_.push_back(std::move(puts)); }
   /// Left-out members, whose writes end with those of this team.
@@ -45,6 +48,7 @@ class GoneTeam final : public RetiredMemory {
   Transport& transport_;
   std::vector<int> members_;
   bool several_nodes_;
+  std::size_t pairs_offset_ = 0;
   std::size_t rings_offset_ = 0;
   std::vector<PutOwner> puts_;
   std::vector<std::shared_ptr<const void>> writers_;

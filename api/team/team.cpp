@@ -3,26 +3,17 @@
 #include "api/team/team.hpp"
 
 #include <algorithm>
+#include <map>
+#include <ranges>
 #include <utility>
 
 #include "api/team/gone_team.hpp"
 #include "api/team/team_factory.hpp"
 #include "runtime/base/log.hpp"
+#include "transports/shared_memory/nodes.hpp"
 
 namespace torii {
 namespace {
-
-constexpr int kSharedChannelsMax = 8;  ///< as of the setting CHANNELS
-
-/// How many channels operations share. Throws Error{invalid_argument}.
-std::size_t shared_channels_of(const TeamOptions& options, const Settings& settings) {
-  if (options.channels < 0 || options.channels > kSharedChannelsMax) {
-    throw Error(Status::invalid_argument, "channels is " + std::to_string(options.channels) +
-                                              "; it must be from 1 to " + std::to_string(kSharedChannelsMax) +
-                                              ", or 0 for the setting CHANNELS");
-  }
-  return static_cast<std::size_t>(options.channels != 0 ? options.channels : settings.channels);
-}
 
 /// How long a wait without progress may last. Throws Error{invalid_argument}.
 std::int64_t deadline_of(const TeamOptions& options, const Settings& settings) {
@@ -32,31 +23,34 @@ std::int64_t deadline_of(const TeamOptions& options, const Settings& settings) {
   return timeout_ns_of(options.timeout_s != 0 ? options.timeout_s : settings.timeout_s);
 }
 
-/// For a team on one node: nullptr for others, and where a fabric pins the memory. Throws Error{no_resource}.
-std::unique_ptr<TeamRings> make_rings(const Membership& members, StagingBudget& staging, int channels) {
-  const std::optional<std::size_t> begin = staging.rings_offset();
-  if (members.several_nodes() || members.ranks() > kRingRanksMost || !begin) return nullptr;
+/// Throws Error{internal} if the node cannot reach a member's memory.
+RingMembers ring_members(const Membership& members, std::size_t rings_offset) {
   RingMembers places;
   places.rank = members.rank();
+  const shared_memory::Nodes& nodes = members.context().nodes();
+  int before = 0;  // on this node
   for (const Member& member : members.all()) {
-    if (&member != &members.own() && members.transport().sleeping(member.context_rank) == nullptr) return nullptr;
+    const bool is_here = nodes.is_own(member.context_rank);
+    const bool is_own = &member == &members.own();
+    if (is_here && !is_own && members.transport().sleeping(member.context_rank) == nullptr) {
+      throw Error(Status::internal, "the transport within the node has no marks of sleepers");
+    }
     places.context_ranks.push_back(member.context_rank);
-    places.offsets.push_back(member.memory_offset + *begin);
+    places.offsets.push_back(member.memory_offset + rings_offset);
+    places.places.push_back(is_here ? before++ : -1);
   }
-  const RingSizes sizes = ring_sizes(members.ranks(), channels);
-  auto rings = std::make_unique<TeamRings>(members.transport(), sizes, std::move(places));
-  staging.reserve_rings(rings->area().words_bytes(sizes.rings));
-  return rings;
+  if (!members.several_nodes()) places.places.clear();
+  return places;
 }
 
-/// The memory of the outboxes that channels have taken.
-std::vector<OutboxMemory> outboxes_of(TeamRings& rings) {
-  std::vector<OutboxMemory> all;
-  for (std::size_t channel = 0; channel < rings.channels(); ++channel) {
-    const ChannelRings& one = rings.on(channel);
-    if (one.has_outbox()) all.push_back({one.outbox_offset(), one.outbox().bytes(), one.outbox().touched_bytes()});
-  }
-  return all;
+RingSizes sizes_of(const Membership& members, int channels) {
+  Context& context = members.context();
+  const std::size_t most_bytes = context.team_memory().bytes_max();
+  if (!members.several_nodes()) return ring_sizes(members.ranks(), channels, most_bytes);
+  std::map<int, int> on_nodes;  // so many members
+  for (const Member& member : members.all()) ++on_nodes[context.nodes().node(member.context_rank)];
+  return distant_ring_sizes(std::ranges::max(on_nodes | std::views::values), members.ranks(), channels,
+                            balances_engines(context), most_bytes);
 }
 
 void check(const Hold& held) {
@@ -65,35 +59,44 @@ void check(const Hold& held) {
 
 }  // namespace
 
-Team::Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved)
-    : Team(shared_channels_of(options, context.settings()), context, options, std::move(members), ranks_reserved) {}
+int shared_channels_of(const TeamOptions& options, const Settings& settings) {
+  constexpr int kMost = 8;  // as of the setting CHANNELS
+  if (options.channels < 0 || options.channels > kMost) {
+    throw Error(Status::invalid_argument, "channels is " + std::to_string(options.channels) +
+                                              "; it must be from 1 to " + std::to_string(kMost) +
+                                              ", or 0 for the setting CHANNELS");
+  }
+  return options.channels != 0 ? options.channels : settings.channels;
+}
 
-Team::Team(std::size_t shared_channels, Context& context, const TeamOptions& options, std::vector<Member> members,
-           int ranks_reserved)
+Team::Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved)
     : members_(context, std::move(members), deadline_of(options, context.settings())),
       agreement_(make_team_agreement(members_)),
-      staging_(members_, agreement_->installs(), ranks_reserved),
-      rings_(make_rings(members_, staging_, static_cast<int>(shared_channels))),
-      maker_(members_, options, staging_.bytes()),
-      plans_(members_, agreement_->installs(), maker_, staging_, rings_.get()),
-      operations_(members_, *agreement_, plans_, staging_.pairs_place(), shared_channels, options.many_callers),
-      follows_caches_(options.follows_caches) {}
+      memory_(members_, sizes_of(members_, shared_channels_of(options, context.settings())), ranks_reserved),
+      rings_(members_.transport(), memory_.rings(), ring_members(members_, memory_.rings_offset())),
+      maker_(members_, options, memory_.rings()),
+      plans_(members_, maker_, memory_, rings_),
+      operations_(members_, *agreement_, plans_, memory_.pairs_place(has_pair_rings()), rings_.shared(),
+                  options.many_callers),
+      follows_caches_(options.follows_caches) {
+  const RingArea& area = rings_.area();
+  if (area.total_bytes() > memory_.rings_bytes()) throw Error(Status::internal, "standing rings exceed their memory");
+  memory_.reserve_rings(area);
+}
 
 Team::~Team() {
   operations_.close();
   if (!owns_memory_) return;
-  TouchedMemory touched = staging_.touched();
-  if (operations_.pairs().are_used()) touched.bytes = staging_.memory_bytes();
-  agreement_->depart(touched);
+  agreement_->depart({operations_.pairs().touched_bytes(), memory_.touched_ring_bytes()});
   try {
     std::vector<int> peers;
     for (const Member& member : members_.all()) peers.push_back(member.context_rank);
-    auto memory = std::make_unique<GoneTeam>(members_.transport(), members_.own().memory_offset,
-                                             staging_.memory_bytes(), std::move(peers), members_.several_nodes());
-    if (rings_ != nullptr) {
-      memory->set_rings_offset(*staging_.rings_offset());
-      memory->add_outboxes(outboxes_of(*rings_));
-    }
+    auto memory = std::make_unique<GoneTeam>(members_.transport(), members_.own().memory_offset, memory_.bytes(),
+                                             std::move(peers), members_.several_nodes());
+    memory->set_offsets(memory_.pairs_place(has_pair_rings()).offset, memory_.rings_offset());
+    memory->add_outboxes(plans_.outboxes());
+    memory->add_entries(plans_.entries());
+    for (PutOwner& puts : plans_.take_puts()) memory->add_puts(std::move(puts));
     memory->add_writers(operations_.take_writers());
     for (PutOwner& puts : agreement_->take_puts()) memory->add_puts(std::move(puts));
     // Between nodes the puts of operations may still read the memory.
@@ -101,7 +104,7 @@ Team::~Team() {
       for (PutOwner& puts : operations_.channels().take_puts()) memory->add_puts(std::move(puts));
       if (auto puts = operations_.pairs().take_puts()) memory->add_puts(std::move(*puts));
     }
-    context().staging().retire(std::move(memory));
+    context().team_memory().retire(std::move(memory));
   } catch (const std::exception&) {
     log(LogLevel::error, "out of memory: that of a team stays set aside");
   }

@@ -18,12 +18,15 @@
 #include "api/calls/team_options.hpp"
 #include "api/context/context.hpp"
 #include "api/installation/plan_cache.hpp"
-#include "api/installation/staging_budget.hpp"
+#include "api/installation/team_memory.hpp"
 #include "api/running/operations.hpp"
 #include "runtime/plan/leaves.hpp"
 #include "runtime/rings/channel_rings.hpp"
 
 namespace torii {
+
+/// How many channels operations share. Throws Error{invalid_argument}.
+int shared_channels_of(const TeamOptions& options, const Settings& settings);
 
 class Team final {
  public:
@@ -62,15 +65,16 @@ class Team final {
   const LeafIntervals& agree_on_leaves(const LeafClaim& own);
 
  private:
+  /// The memory of all members was taken for up to `ranks_reserved` ranks and so many channels.
   Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved);
-  Team(std::size_t shared_channels, Context& context, const TeamOptions& options, std::vector<Member> members,
-       int ranks_reserved);
   friend class TeamFactory;
+  /// Sends between nodes go through slots.
+  bool has_pair_rings() const noexcept { return !members_.several_nodes(); }
 
   Membership members_;
   std::unique_ptr<TeamAgreement> agreement_;
-  StagingBudget staging_;
-  const std::unique_ptr<TeamRings> rings_;  ///< nullptr: plans have staging of their own
+  TeamMemory memory_;
+  TeamRings rings_;
   PlanMaker maker_;
   std::vector<std::unique_ptr<const LeafIntervals>> leaves_;  ///< to which calls and plans point
   PlanCache plans_;

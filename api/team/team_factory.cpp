@@ -6,7 +6,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "api/installation/staging.hpp"
+#include "api/team/founding_memory.hpp"
 #include "api/team/options_digest.hpp"
 #include "runtime/bootstrap/agreement.hpp"
 #include "runtime/fabric/words.hpp"
@@ -72,24 +72,25 @@ TeamOptions with_tree(TeamOptions options, const std::string& topology) {
 /// Takes this rank's memory, chooses by exchanges what the team is made of, and makes it. The memory belongs to the
 /// team when all members have made theirs: a peer writes there from then on, and not before.
 template <class Choose>
-std::unique_ptr<Team> TeamFactory::form(Bootstrap& bootstrap, int ranks_reserved, bool joins, const Choose& choose) {
-  Staging staging(context_);
+std::unique_ptr<Team> TeamFactory::form(Bootstrap& bootstrap, const TeamOptions& given, int ranks_reserved, bool joins,
+                                        const Choose& choose) {
+  FoundingMemory memory(context_);
   std::optional<Error> refusal;
   try {
     auto team = all_or_none(bootstrap, [&](Bootstrap& agreed) {
-      if (joins) staging.take(ranks_reserved);
-      Founding founding = choose(agreed, staging.offset());
+      if (joins) memory.take(ranks_reserved, shared_channels_of(given, context_.settings()));
+      Founding founding = choose(agreed, memory.offset());
       refusal = founding.refusal;
       return std::unique_ptr<Team>(
           joins && !refusal ? new Team(context_, founding.options, std::move(founding.members), ranks_reserved)
                             : nullptr);
     });
     if (refusal) throw Error(*refusal);
-    staging.release();
+    memory.release();
     if (team != nullptr) team->owns_memory_ = true;
     return team;
   } catch (const OutcomeUnknown&) {
-    staging.release();  // others may have a team, and write there
+    memory.release();  // others may have a team, and write there
     throw;
   }
 }
@@ -115,7 +116,7 @@ std::unique_ptr<Team> TeamFactory::make_world(const TeamOptions& given) {
   std::vector<int> all(static_cast<std::size_t>(ranks));
   std::iota(all.begin(), all.end(), 0);
   check_not_left_out(all);
-  return form(context_.bootstrap(), ranks, true, [&](Bootstrap& agreed, std::uint64_t offset) {
+  return form(context_.bootstrap(), given, ranks, true, [&](Bootstrap& agreed, std::uint64_t offset) {
     TeamOptions options = with_tree(given, first_set(given.topology, context_.settings().topology));
     options.rank_map = first_set(options.rank_map, context_.rank_map());
     return found(agreed, std::move(options), all, offset);
@@ -125,7 +126,7 @@ std::unique_ptr<Team> TeamFactory::make_world(const TeamOptions& given) {
 std::unique_ptr<Team> TeamFactory::make_of(const TeamOptions& options, const std::vector<int>& ranks,
                                            Bootstrap& bootstrap) {
   check_not_left_out(ranks);
-  return form(bootstrap, static_cast<int>(ranks.size()), true,
+  return form(bootstrap, options, static_cast<int>(ranks.size()), true,
               [&](Bootstrap& agreed, std::uint64_t offset) { return found(agreed, options, ranks, offset); });
 }
 
@@ -152,7 +153,7 @@ TeamFactory::Founding TeamFactory::found(Bootstrap& bootstrap, TeamOptions optio
 
 std::unique_ptr<Team> TeamFactory::make_part(Team& parent, int color, int key, const TeamOptions& given) {
   TeamBootstrap bootstrap(parent);
-  return form(bootstrap, parent.ranks(), color >= 0, [&](Bootstrap& agreed, std::uint64_t offset) {
+  return form(bootstrap, given, parent.ranks(), color >= 0, [&](Bootstrap& agreed, std::uint64_t offset) {
     const TeamOptions options = with_tree(given, given.topology);
     const std::string digest = digest_text(context_, options);
     const std::vector<SplitCard> tickets = gather_values(agreed, SplitCard{color, key, offset, digest_of(digest)});

@@ -37,7 +37,8 @@ class TeamFactory {
   void check_not_left_out(const std::vector<int>& ranks) const;
   Founding found(Bootstrap& bootstrap, TeamOptions options, const std::vector<int>& ranks, std::uint64_t memory_offset);
   template <class Choose>
-  std::unique_ptr<Team> form(Bootstrap& bootstrap, int ranks_reserved, bool joins, const Choose& choose);
+  std::unique_ptr<Team> form(Bootstrap& bootstrap, const TeamOptions& given, int ranks_reserved, bool joins,
+                             const Choose& choose);
   static TeamOptions part_options(const Team& parent, const TeamOptions& options, const std::vector<Member>& members);
   std::unique_ptr<Team> agree_on_survivors(Team& parent, const TeamOptions& options, const SurvivorProposal& own,
                                            std::vector<Survivor>& chosen);

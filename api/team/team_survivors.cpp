@@ -5,7 +5,7 @@
 
 #include "api/agreement/survivor_messages.hpp"
 #include "api/agreement/survivors_judge.hpp"
-#include "api/installation/staging.hpp"
+#include "api/team/founding_memory.hpp"
 #include "api/team/options_digest.hpp"
 #include "api/team/team_factory.hpp"
 
@@ -51,7 +51,7 @@ std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOption
     throw Error(Status::invalid_argument, "a team of the survivors has been made already");
   }
   if (parent.operations_.health().cause().status == Status::ok) (void)parent.operations_.adopt_failure();
-  Staging staging(context_);
+  FoundingMemory memory(context_);
   TeamOptions options;
   SurvivorProposal own = {};
   std::vector<Survivor> chosen;
@@ -64,8 +64,8 @@ std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOption
     left_out.reserve(parent.members_.all().size());
     options = with_tree(given, given.topology);
     own.digest = digest_of(text_to_compare(context_, options, own.without));
-    staging.take(parent.ranks());
-    own.staging = staging.offset();
+    memory.take(parent.ranks(), shared_channels_of(options, context_.settings()));
+    own.memory_offset = memory.offset();
   });
   // A rank that another team has left out may ask too. Its proposal must not count, whether the others have lost it too
   // or not, so it is no part of what is compared.
@@ -76,12 +76,12 @@ std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOption
   std::memcpy(own.text, trouble.text, kRoundTextBytes);
   try {
     std::unique_ptr<Team> team = agree_on_survivors(parent, options, own, chosen);
-    staging.release();
+    memory.release();
     leave_out_others(parent, *team, left_out);
     return team;
   } catch (const RoundError& error) {
     if (error.status() == Status::timeout) parent.operations_.tell_absent(error.absent());
-    if (error.others_may_go_on()) staging.release();
+    if (error.others_may_go_on()) memory.release();
     throw;
   }
 }
@@ -115,11 +115,12 @@ void TeamFactory::leave_out_others(const Team& parent, const Team& team, std::ve
 /// This rank's object of the survivors' team. Nobody puts into the others' memory before all have made theirs.
 std::unique_ptr<Team> TeamFactory::make_object(Team& parent, const TeamOptions& options,
                                                const std::vector<Survivor>& chosen) {
-  const std::size_t bytes = team_memory_bytes(parent.ranks(), context_);
+  const std::size_t bytes =
+      team_memory_bytes(parent.ranks(), shared_channels_of(options, context_.settings()), context_);
   std::vector<Member> members;
   for (const Survivor& one : chosen) {
-    check_proposal(one.member, one.staging, bytes, parent.members_.transport().arena_bytes());
-    members.push_back({parent.members_.at(one.member).context_rank, one.staging});
+    check_proposal(one.member, one.memory_offset, bytes, parent.members_.transport().arena_bytes());
+    members.push_back({parent.members_.at(one.member).context_rank, one.memory_offset});
   }
   const TeamOptions part = part_options(parent, options, members);
   return std::unique_ptr<Team>(new Team(context_, part, std::move(members), parent.ranks()));

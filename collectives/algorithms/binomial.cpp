@@ -82,6 +82,10 @@ Plan make_plan(const PlanRequest& request, int rank) {
   return plan;
 }
 
+int slots_least(const PlanRequest& request) {
+  return request.leaves == nullptr ? 1 : LeafTurn::slots_least(request.leaves->operands_max());
+}
+
 ExpressionId order(const PlanRequest& request, int /*block*/, ExpressionPool& pool) {
   if (request.leaves != nullptr) return leaves_order(request, pool);
   return tree_order(
@@ -91,7 +95,8 @@ ExpressionId order(const PlanRequest& request, int /*block*/, ExpressionPool& po
 
 }  // namespace
 
-extern const Algorithm kBinomial = {"binomial", "Thakur, Rabenseifner, Gropp 2005, broadcast and reduce", why_not,
-                                    make_plan, order};
+extern const Algorithm kBinomial = {
+    "binomial", "Thakur, Rabenseifner, Gropp 2005, broadcast and reduce", why_not, make_plan, order, nullptr, nullptr,
+    slots_least};
 
 }  // namespace torii

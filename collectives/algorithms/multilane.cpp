@@ -45,7 +45,8 @@ struct Hop {
 
 bool is_gather(const PlanRequest& request) { return request.collective == Collective::gather; }
 
-/// All streams of a scatter from the root.
+/// All streams of a scatter from the root. A head hands on at most one lane to each other site, besides the blocks of
+/// its own: no more streams go from a rank to another one than there are sites.
 class Hops {
  public:
   Hops(const PlanRequest& request, const Sites& sites) : request_(request), sites_(sites) {}
@@ -184,6 +185,8 @@ class LanePlan {
   std::vector<const Hop*> other_;  ///< by block, on the other side
 };
 
+static_assert(kSitesMax <= kLanePairStreams);
+
 std::string why_not(const PlanRequest& request) {
   std::string reason = why_not_any("multilane",
                                    {Collective::broadcast, Collective::reduce, Collective::allreduce,
@@ -252,14 +255,11 @@ CostEstimate complete(const EstimateRequest& request) {
 
 }  // namespace
 
-extern const Algorithm kMultilane = {"multilane",
-                                     "Chiba, Endo, Matsuoka, multi-lane scatter, with heads that forward",
-                                     why_not,
-                                     make_plan,
-                                     lane_trees_order,
-                                     estimate,
-                                     complete,
-                                     nullptr,
-                                     0};
+extern const Algorithm kMultilane = {
+    "multilane",      "Chiba, Endo, Matsuoka, multi-lane scatter, with heads that forward",
+    why_not,          make_plan,
+    lane_trees_order, estimate,
+    complete,         nullptr,
+    kLanePairStreams};
 
 }  // namespace torii

@@ -54,11 +54,21 @@ bool deals_blocks(const PlanRequest& request) {
   return request.collective == Collective::all_gather || (combines(request.collective) && !is_one_shot(request));
 }
 
+/// The operands of a rank take turns on the streams to another one.
+LeafTurn turn_of(const PlanRequest& request, int sender, int operand) {
+  return LeafTurn::of(operand, request.leaves == nullptr ? 1 : request.leaves->operands(sender));
+}
+
 /// The stream by which `sender` gives an operand of one block to a rank that combines it.
 Stream give_stream(const PlanRequest& request, int sender, int peer, int operand = 0) {
-  Stream stream = {.peer = peer, .tag = give_tag(operand)};
+  const LeafTurn turn = turn_of(request, sender, operand);
+  Stream stream = {.peer = peer, .tag = give_tag(turn.stream), .messages_per_segment = turn.messages};
   stream.delivery = request.tuning.one_shot ? Delivery::through_slots : Delivery::read_in_place;
-  if (stream.delivery == Delivery::read_in_place) stream.operand = operand;
+  if (stream.delivery == Delivery::read_in_place) {
+    stream.operand = turn.stream;
+    stream.operand_step = turn.messages == 1 ? 0 : LeafTurn::kStreams;
+  }
+  if (turn.messages > 1) return stream;  // with credits
   switch (request.collective) {
     case Collective::allreduce:
       // In one shot the receiver's own operand comes back a window later. Otherwise the receiver's block does, at once.
@@ -187,13 +197,17 @@ class NodePlan {
   int operands() const { return request_.leaves == nullptr ? 1 : request_.leaves->operands(rank_); }
   static StreamEnd own(int operand) { return {kOwn, static_cast<std::uint16_t>(operand)}; }
 
+  StreamEnd give(int peer, int operand) {
+    return builder_.out_at(give_stream(request_, rank_, peer, operand), turn_of(request_, rank_, operand).position);
+  }
+
   /// Sends the whole own operands to all ranks that need them.
   void send_whole() {
     for (int operand = 0; operand < operands(); ++operand) {
       Flow send = {.sources = {own(operand)}, .label = "send"};
       for (int k = 1; k < ranks_; ++k) {
         if (request_.collective == Collective::broadcast || has_result(peer(k))) {
-          send.targets.push_back(builder_.out(give_stream(request_, rank_, peer(k), operand)));
+          send.targets.push_back(give(peer(k), operand));
         }
       }
       if (!send.targets.empty()) flows_.push_back(std::move(send));
@@ -203,8 +217,8 @@ class NodePlan {
   void give_blocks() {
     for (int k = 1; k < ranks_; ++k) {
       for (int operand = 0; operand < operands(); ++operand) {
-        const StreamEnd give = builder_.out(give_stream(request_, rank_, peer(k), operand));
-        flows_.push_back({.walk = walk(peer(k)), .sources = {own(operand)}, .targets = {give}, .label = "give"});
+        flows_.push_back(
+            {.walk = walk(peer(k)), .sources = {own(operand)}, .targets = {give(peer(k), operand)}, .label = "give"});
       }
     }
   }
@@ -224,7 +238,8 @@ class NodePlan {
   StreamEnd operand_at(int subtree) {
     const LeafSubtree& one = request_.leaves->subtrees()[static_cast<std::size_t>(subtree)];
     if (one.rank == rank_) return own(one.operand);
-    return builder_.in(give_stream(request_, one.rank, one.rank, one.operand));
+    return builder_.in_at(give_stream(request_, one.rank, one.rank, one.operand),
+                          turn_of(request_, one.rank, one.operand).position);
   }
 
   /// The flow that combines a subtree with all below it. Flows that must run before are added.
@@ -311,9 +326,14 @@ std::pair<int, int> most_and_fewest(const PlanRequest& request) {
   return found;
 }
 
+int slots_least(const PlanRequest& request) {
+  return request.leaves == nullptr ? 1 : LeafTurn::slots_least(request.leaves->operands_max());
+}
+
 Plan plan(const PlanRequest& request, int rank) {
   if (is_personalised(request.collective)) return direct_plan(request, rank);
   Plan result = draft(request, rank);
+  result.slots = std::max(result.slots, slots_least(request));
   const int ranks = request.topology.ranks();
   if (request.leaves != nullptr) {
     const auto [most, fewest] = most_and_fewest(request);
@@ -337,6 +357,9 @@ ExpressionId order(const PlanRequest& request, int rank, ExpressionPool& pool) {
 }  // namespace
 
 extern const Algorithm kNode = {
-    "node", "direct reduce-scatter and all-gather; Thakur, Rabenseifner, Gropp 2005, section 4", why_not, plan, order};
+    "node",  "direct reduce-scatter and all-gather; Thakur, Rabenseifner, Gropp 2005, section 4",
+    why_not, plan,
+    order,   nullptr,
+    nullptr, slots_least};
 
 }  // namespace torii

@@ -30,7 +30,7 @@ namespace {
 
 constexpr int kRanksMax = 256;
 constexpr std::size_t kNodesMax = 1024;
-/// A slot holds a whole segment, and a rank has some 15 streams at most: so a team's staging holds the plan.
+/// A slot holds a whole segment, and a rank has some 15 streams at most: so an outbox holds the plan.
 constexpr std::size_t kWholeBytesMax = std::size_t{4} << 20;
 
 constexpr int kDataTag = 0;

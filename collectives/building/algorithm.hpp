@@ -60,6 +60,9 @@ struct CostEstimate {
   ByteInterval holds = {};  ///< vectors of these lengths get the same estimate, or none too
 };
 
+/// Values of leaves that one rank gives to another one take turns on at most so many streams (LeafTurn).
+inline constexpr int kLeafStreams = 12;
+
 struct Algorithm {
   std::string_view name;    ///< as on command lines, e.g. "trinaryx3"
   std::string_view source;  ///< its paper and section
@@ -78,7 +81,7 @@ struct Algorithm {
   /// The declared least slots: the fewest with which plans of this request cannot deadlock where senders wait for
   /// counts (docs/verifier.md). Null: 1.
   int (*slots_least)(const PlanRequest& request) = nullptr;
-  /// The most streams from a rank to another one, except over leaves; 0: no bound is declared.
+  /// The most streams from a rank to another one, except over leaves, which have kLeafStreams more.
   int pair_streams = 2;
 };
 
@@ -90,7 +93,7 @@ inline int slots_least(const Algorithm& algorithm, const PlanRequest& request) {
 /// ranks.
 inline int pair_streams_most(const Algorithm& algorithm, const PlanRequest& request, const Plan& plan) {
   const int most = std::min(plan.in_streams_max, plan.out_streams_max);
-  return request.leaves == nullptr && algorithm.pair_streams != 0 ? std::min(algorithm.pair_streams, most) : most;
+  return std::min(algorithm.pair_streams + (request.leaves == nullptr ? 0 : kLeafStreams), most);
 }
 
 }  // namespace torii

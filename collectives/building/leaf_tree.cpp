@@ -4,12 +4,13 @@
 
 #include <algorithm>
 
+#include "collectives/building/plan_builder.hpp"
 #include "collectives/building/tree_flows.hpp"
 
 namespace torii {
 namespace {
 
-enum Tag : int { kTurn = 0, kDown = 1, kUp = 2 };  // kUp + number of the subtree
+enum Tag : int { kTurn = 0, kDown = 1, kUp = 2 };  // kUp + number of a subtree
 
 class LeafTree {
  public:
@@ -30,6 +31,7 @@ class LeafTree {
       add_delivery(builder_, top_);
     }
     Plan plan = builder_.take();
+    plan.slots = std::max(plan.slots, LeafTurn::slots_least(leaves_.operands_max()));
     set_maxima(plan);
     return plan;
   }
@@ -37,8 +39,26 @@ class LeafTree {
  private:
   const LeafSubtree& subtree(int number) const { return leaves_.subtrees()[static_cast<std::size_t>(number)]; }
 
-  /// From a subtree to its parent.
-  Stream up_stream(int number, int peer) const { return {.peer = peer, .tag = kUp + number}; }
+  /// How the value of a subtree goes to its parent's rank: by turns with those of all subtrees of its rank that have
+  /// parents there. The first of a stream's gives it its tag.
+  struct Up {
+    LeafTurn turn;
+    int first = 0;
+  };
+  Up up_of(int number) const {
+    const LeafSubtree& here = subtree(number);
+    const int to = subtree(here.parent).rank;
+    std::vector<int> all;
+    for (int one = leaves_.first_subtree(here.rank); one < leaves_.first_subtree(here.rank + 1); ++one) {
+      if (subtree(one).parent >= 0 && subtree(subtree(one).parent).rank == to) all.push_back(one);
+    }
+    const auto place = std::ranges::find(all, number) - all.begin();
+    const LeafTurn turn = LeafTurn::of(static_cast<int>(place), static_cast<int>(all.size()));
+    return {turn, all[static_cast<std::size_t>(turn.stream)]};
+  }
+  static Stream up_stream(const Up& up, int peer) {
+    return {.peer = peer, .tag = kUp + up.first, .messages_per_segment = up.turn.messages};
+  }
   Stream down_stream(int peer) const { return {.peer = peer, .tag = kDown, .delivery = Delivery::write_in_place}; }
   Stream turn_stream() const { return {.peer = rank_, .tag = kTurn, .delivery = Delivery::local}; }
 
@@ -49,12 +69,14 @@ class LeafTree {
       const LeafSubtree& here = subtree(number);
       Flow flow = {.sources = {{kOwn, static_cast<std::uint16_t>(here.operand)}}, .label = "up tree 0"};
       for (const int child : here.children) {
-        flow.sources.push_back(builder_.in(up_stream(child, subtree(child).rank)));
+        const Up up = up_of(child);
+        flow.sources.push_back(builder_.in_at(up_stream(up, subtree(child).rank), up.turn.position));
       }
       if (number == 0) {
         finish(flow);
       } else {
-        flow.targets = {builder_.out(up_stream(number, subtree(here.parent).rank))};
+        const Up up = up_of(number);
+        flow.targets = {builder_.out_at(up_stream(up, subtree(here.parent).rank), up.turn.position)};
       }
       flows.push_back(std::move(flow));
     }
@@ -96,8 +118,9 @@ class LeafTree {
       ++out[static_cast<std::size_t>(from)];
       ++in[static_cast<std::size_t>(to)];
     };
-    for (const LeafSubtree& here : leaves_.subtrees()) {
-      if (here.parent >= 0) join(here.rank, subtree(here.parent).rank);
+    for (int number = 0; number < leaves_.first_subtree(ranks_); ++number) {
+      const LeafSubtree& here = subtree(number);
+      if (here.parent >= 0 && up_of(number).turn.position == 0) join(here.rank, subtree(here.parent).rank);
     }
     if (spreads_ && ranks_ > 1) {
       join(top_, top_);

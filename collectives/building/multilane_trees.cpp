@@ -35,6 +35,10 @@ class LaneTrees {
     std::vector<int>& own = sites_.ranks[index(own_site_)];
     std::rotate(own.begin(), std::find(own.begin(), own.end(), request.root), own.end());
     for (const std::vector<int>& ranks : sites_.ranks) most_ = std::max(most_, static_cast<int>(ranks.size()));
+    for (std::size_t site = 0; site < sites_.ranks.size(); ++site) {
+      const bool is_alone = site == index(own_site_) && sites_.ranks[site].size() == 1;
+      if (!is_alone) most_ = std::min(most_, kLanePairStreams / 2 * trees_apart(site));
+    }
   }
 
   int lanes() const {
@@ -42,6 +46,13 @@ class LaneTrees {
     const auto sites = static_cast<std::ptrdiff_t>(std::min(sites_.ranks.size(), asked.size()));
     const int most = *std::max_element(asked.begin(), asked.begin() + sites);
     return most == 0 ? most_ : std::min(most, most_);
+  }
+  /// Two ranks of a site, or heads of two sites, share every so many-th tree, in each direction. Trees have lanes of
+  /// their own up and down.
+  int trees_apart(std::size_t site) const {
+    const auto own = static_cast<int>(sites_.ranks[index(own_site_)].size());
+    const auto ranks = static_cast<int>(sites_.ranks[site].size());
+    return ranks == 1 ? own : ranks;
   }
 
   int root(int tree) const {
@@ -101,7 +112,7 @@ class LaneTrees {
   const PlanRequest& request_;
   Sites sites_;
   int own_site_;
-  int most_ = 1;  ///< ranks of the largest site: beyond, lanes would share streams
+  int most_ = 1;  ///< ranks of the largest site: beyond, lanes would share streams. Or what small sites allow
 };
 
 }  // namespace

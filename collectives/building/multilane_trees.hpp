@@ -7,9 +7,11 @@
 
 namespace torii {
 
+/// At most so many streams go from a rank to another one.
+inline constexpr int kLanePairStreams = 16;
 /// Lanes of a broadcast, reduce or allreduce. Their number is the most that the request's tuning asks for to any site,
-/// and never more than the largest site has ranks. The number for the root's own site counts too: one number serves all
-/// sites.
+/// and never more than the largest site has ranks, nor than kLanePairStreams allows: in a small site few heads share
+/// all trees. The number for the root's own site counts too: one number serves all sites.
 int tree_lanes(const PlanRequest& request);
 
 /// The plan of `rank`; the topology is a tree of links with at least two sites.

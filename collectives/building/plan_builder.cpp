@@ -29,6 +29,15 @@ StreamEnd PlanBuilder::out(const Stream& stream) {
   return {static_cast<std::uint16_t>(plan_.out.size() - 1), 0};
 }
 
+StreamEnd PlanBuilder::at_position(const std::vector<Stream>& streams, const Stream& stream, int position,
+                                   bool comes_in) {
+  const auto is_it = [&](const Stream& one) { return one.peer == stream.peer && one.tag == stream.tag; };
+  const auto found = stream.messages_per_segment == 1 ? streams.end() : std::ranges::find_if(streams, is_it);
+  if (found == streams.end())
+    return {(comes_in ? in(stream) : out(stream)).stream, static_cast<std::uint16_t>(position)};
+  return {static_cast<std::uint16_t>(found - streams.begin()), static_cast<std::uint16_t>(position)};
+}
+
 PlanBuilder::Onward PlanBuilder::onward(int tag, int messages_per_segment, bool credits) {
   const bool wide = request_.wide_wire;
   const bool has_whole_result = request_.collective == Collective::allreduce ||

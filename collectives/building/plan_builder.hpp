@@ -27,6 +27,11 @@ class PlanBuilder {
   StreamEnd in(const Stream& stream);
   StreamEnd out(const Stream& stream);
 
+  /// Message `position` of a stream, which may be there already: so do values of several subtrees of leaves travel
+  /// (LeafTurn).
+  StreamEnd in_at(const Stream& stream, int position) { return at_position(plan_.in, stream, position, true); }
+  StreamEnd out_at(const Stream& stream, int position) { return at_position(plan_.out, stream, position, false); }
+
   /// Both ends of a stream by which a value goes on within this rank.
   struct Onward {
     StreamEnd target;
@@ -45,6 +50,8 @@ class PlanBuilder {
   Plan take();
 
  private:
+  StreamEnd at_position(const std::vector<Stream>& streams, const Stream& stream, int position, bool comes_in);
+
   const PlanRequest& request_;
   Plan plan_;
   bool balances_ties_ = false;
@@ -62,6 +69,21 @@ class StepWriter {
  private:
   Lane& lane_;
   int blocks_;
+};
+
+/// Values of leaves that one rank gives to another one: they take turns on a few streams, however many subtrees its
+/// leaves have.
+struct LeafTurn {
+  static constexpr int kStreams = kLeafStreams;
+  int stream = 0;    ///< among those of the pair
+  int position = 0;  ///< among the messages of that stream in a segment
+  int messages = 1;  ///< of that stream
+  /// Value number `number` of `count`.
+  static LeafTurn of(int number, int count) {
+    return {number % kStreams, number / kStreams, (count - number % kStreams + kStreams - 1) / kStreams};
+  }
+  /// A plan needs so many slots: all values of a segment may be awaited together.
+  static int slots_least(int count) { return (count + kStreams - 1) / kStreams; }
 };
 
 /// The same end of a stream some messages further on.

@@ -38,7 +38,7 @@ struct ExecutorRules {
   bool (*result_final)(const BlockUse& use) = result_is_final;
   bool (*operand_kept)(const BlockUse& use) = operand_stays;
   bool (*exchange_operand_kept)(const PairwiseExchange& exchange) = exchange_operand_stays;
-  bool (*only_copied)(const Plan& receiver, int in_stream) = is_only_copied;
+  bool (*only_copies)(Collective collective) = only_copies_operands;
   bool (*offers)(bool writes_result, bool by_value) = makes_offer;
   bool (*awaits)(const Stream& stream) = awaits_reader;
   // transfer_rules.hpp

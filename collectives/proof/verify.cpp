@@ -56,7 +56,7 @@ Verdict verify_flows(const PlanRequest& request, std::span<const Plan> plans, Ex
   verification::check_sent_in_place(table, rules, exchange, precedence, faults, proofs);
   if (exchange == nullptr) {
     verification::check_shared_payloads(table, rules, faults, proofs);
-    verification::check_private_reads(table, rules, faults, proofs);
+    verification::check_private_reads(request.collective, table, rules, faults, proofs);
     verification::check_offers(table, rules, precedence, faults, proofs);
     verification::check_lists(request, table, rules, faults, proofs);
   }

@@ -56,7 +56,8 @@ void check_sent_in_place(const StepTable& table, const ExecutorRules& rules, con
                          Precedence& precedence, Faults& faults, Proofs& proofs);
 
 /// Operands in private memory are copied, not folded.
-void check_private_reads(const StepTable& table, const ExecutorRules& rules, Faults& faults, Proofs& proofs);
+void check_private_reads(Collective collective, const StepTable& table, const ExecutorRules& rules, Faults& faults,
+                         Proofs& proofs);
 
 /// Ranks for which a peer waits make a buffer offer, and one that is made has been read when its rank's call ends.
 void check_offers(const StepTable& table, const ExecutorRules& rules, Precedence& precedence, Faults& faults,

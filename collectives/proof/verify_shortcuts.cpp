@@ -206,12 +206,13 @@ void check_sent_in_place(const StepTable& table, const ExecutorRules& rules, con
   }
 }
 
-void check_private_reads(const StepTable& table, const ExecutorRules& rules, Faults& faults, Proofs& proofs) {
+void check_private_reads(Collective collective, const StepTable& table, const ExecutorRules& rules, Faults& faults,
+                         Proofs& proofs) {
+  if (!rules.only_copies(collective)) return;
   for (const Plan& plan : table.plans) {
     for_each_flow(table, plan.rank, [&](StepId step) {
       for (const StreamEnd& end : table.flow_of(step).sources) {
         if (end.stream == kOwn || plan.in[end.stream].delivery != Delivery::read_in_place || faults.full()) continue;
-        if (!rules.only_copied(plan, end.stream)) continue;
         ++proofs.read_privately;
         if (table.flow_of(step).sources.size() == 1) continue;
         faults.add(table.text(step) + " may read an operand from private memory, but folds it");

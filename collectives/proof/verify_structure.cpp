@@ -138,9 +138,10 @@ void check_flow(const Plan& plan, const Flow& flow, const std::string& where, Fa
     const Stream& stream = plan.out[target.stream];
     if (stream.delivery == Delivery::read_in_place) {
       ++read_in_place;
-      if (!flow.sources.empty() && stream.operand != flow.sources[0].position) {
+      const int operand = stream.operand_of(target.position);
+      if (!flow.sources.empty() && operand != flow.sources[0].position) {
         faults.add(where + ": gives operand " + std::to_string(flow.sources[0].position) + " where operand " +
-                   std::to_string(stream.operand) + " is read in place");
+                   std::to_string(operand) + " is read in place");
       }
     }
     if (stream.delivery == Delivery::local && !flow.keep) {

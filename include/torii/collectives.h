@@ -13,7 +13,7 @@
  *
  * Statuses: TORII_INVALID_ARGUMENT: a needed buffer is NULL, a type or op is unknown, the op is not defined for the
  * type, a length overflows, root is no rank. TORII_MISMATCH: ranks make different calls, or another rank refused this
- * one. TORII_UNSUPPORTED: a forced algorithm cannot run the call. TORII_NO_RESOURCE: no memory or staging.
+ * one. TORII_UNSUPPORTED: a forced algorithm cannot run the call. TORII_NO_RESOURCE: no memory.
  * TORII_TIMEOUT, TORII_PEER_LOST, TORII_ABORTED, TORII_TRANSPORT and TORII_POISONED: the team has failed, on all ranks.
  * torii_last_error() has the reason. */
 #ifndef TORII_COLLECTIVES_H

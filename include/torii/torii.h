@@ -108,7 +108,7 @@ TORII_API int torii_engine_bytes(const torii_context* context, uint64_t* bytes, 
 typedef struct torii_counters {
   size_t size;
   uint64_t call_plans;      /* calls of a class that its team had not met, or had forgotten (docs/execution.md) */
-  uint64_t installed_plans; /* plans that got rings or memory on a channel */
+  uint64_t installed_plans; /* plans that got rings of a channel */
   uint64_t staging_bytes;   /* memory of teams that plans or calls may use for the first time: pages are touched then */
   uint64_t cold_messages;   /* messages stored before the team knew by which way they are faster */
   uint64_t sleeps;          /* waits that gave the CPU away until another rank rings, or for 1 ms and more */
@@ -139,8 +139,7 @@ typedef struct torii_team_options {
   /* 0: a call while another thread is in one on the team is TORII_INVALID_ARGUMENT, as far as it is noticed, and counts
    * as no call of this rank. Not 0: several threads of this rank may run, start, test and wait at once. They make sure
    * that the order of calls is that of the other ranks. Ranks may differ in this option. A thread that waits lets the
-   * others in. A start that has to make room for its plan, which happens in first calls only, waits for members and
-   * keeps the others out meanwhile. Split, survivors, destruction and redistributions still have the team alone. */
+   * others in. Split, survivors, destruction and redistributions still have the team alone. */
   uint64_t many_callers; /* wide, so that the struct grows: older programs leave the 4 bytes behind `channels` unset */
   /* How long a wait of the team without progress may last, above 0 and at most 1000000; 0: the setting TIMEOUT. Ranks
    * may differ; parts and survivors have options of their own. */

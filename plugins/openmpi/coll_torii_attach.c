@@ -14,12 +14,9 @@
 #define JOB_RANKS_MAX 32768
 /* MPI has no deadline: a rank may come to a call hours after the others. */
 #define SETTING_TIMEOUT "TIMEOUT=1000000\n"
-/* Address space for some hundreds of communicators, whose teams have 64 MiB and 4 MiB per rank each. */
+/* Address space for a thousand large communicators, or many more small ones. Each has up to three teams, whose outboxes
+ * take most of it. */
 #define SETTING_ARENA "ARENA=256G\n"
-/* The tune table of the teams of non-blocking and of persistent operations: the text of tune_table_background.json. Its
- * plans are few and small, so a team's staging never runs out with up to 16 roots. Reassigning staging waits for all
- * ranks, and a non-blocking call must not wait. */
-extern const char coll_torii_background_table[];
 
 /* One set-up. In each exchange every rank says whether it exchanges the same number of bytes as all others, or has
  * failed. So no rank waits for one that failed alone, and all know the outcome. torii's last exchange tells the
@@ -197,9 +194,6 @@ static bool make_team(setup_t* setup, coll_torii_team_t kind) {
     if (ranks == torii_context_ranks(own->context)) options.topology = text_or_null(own->topology);
     /* One call after the other: a second channel would only spread them over more lines of memory. */
     options.channels = 1;
-  } else {
-    /* At canonical, one plan serves operations that commute and those that do not; two would need more staging. */
-    options.tune_table = coll_torii_background_table;
   }
   const torii_status status = torii_team_create(own->context, &options, &setup->module->teams[kind]);
   free(members);

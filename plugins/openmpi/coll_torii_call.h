@@ -73,7 +73,6 @@ typedef struct coll_torii_access_t coll_torii_access_t;
  * follow load(), torii's operation and store(), many times if the call is persistent; release() returns the staging. */
 typedef struct coll_torii_operation_t {
   coll_torii_kind_t kind;
-  bool rooted;
   int status; /* OMPI_SUCCESS, or why this rank could not prepare the operation */
   torii_call call;
   coll_torii_user_t user;

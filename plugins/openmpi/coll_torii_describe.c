@@ -52,7 +52,6 @@ coll_torii_answer_t coll_torii_describe_barrier(coll_torii_operation_t* operatio
 coll_torii_answer_t coll_torii_describe_bcast(coll_torii_operation_t* operation, void* buffer, int count,
                                               ompi_datatype_t* type, int root, struct ompi_communicator_t* comm) {
   if (coll_torii_is_empty(count, type)) return ANSWER_DONE;
-  operation->rooted = true;
   set_call(operation, TORII_BROADCAST, (size_t)count * type->super.size, root);
   if (!coll_torii_is_plain((size_t)count, type) &&
       coll_torii_moves_by_parts((size_t)count, type, ompi_comm_size(comm))) {
@@ -102,7 +101,6 @@ coll_torii_answer_t coll_torii_describe_gather(coll_torii_operation_t* operation
                                                ompi_datatype_t* input_type, void* result, int result_count,
                                                ompi_datatype_t* result_type, int root,
                                                struct ompi_communicator_t* comm) {
-  operation->rooted = true;
   if (ompi_comm_rank(comm) != root) {
     if (coll_torii_is_empty(input_count, input_type)) return ANSWER_DONE;
     set_call(operation, TORII_GATHER, (size_t)input_count * input_type->super.size, root);
@@ -125,7 +123,6 @@ coll_torii_answer_t coll_torii_describe_scatter(coll_torii_operation_t* operatio
                                                 ompi_datatype_t* input_type, void* result, int result_count,
                                                 ompi_datatype_t* result_type, int root,
                                                 struct ompi_communicator_t* comm) {
-  operation->rooted = true;
   if (ompi_comm_rank(comm) != root) {
     if (coll_torii_is_empty(result_count, result_type)) return ANSWER_DONE;
     set_call(operation, TORII_SCATTER, (size_t)result_count * result_type->super.size, root);

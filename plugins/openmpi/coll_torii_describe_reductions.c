@@ -58,7 +58,6 @@ coll_torii_answer_t coll_torii_describe_reduce(coll_torii_operation_t* operation
                                                struct ompi_communicator_t* comm) {
   const coll_torii_answer_t answer = set_call(operation, TORII_REDUCE, count, type, op);
   if (answer != ANSWER_TAKE) return answer;
-  operation->rooted = true;
   operation->call.root = root;
   set_input(operation, input == MPI_IN_PLACE ? result : input, (size_t)count, type);
   if (ompi_comm_rank(comm) == root) set_result(operation, result, (size_t)count, type, false);

@@ -183,7 +183,6 @@ coll_torii_answer_t coll_torii_describe_gatherv(coll_torii_operation_t* operatio
                                                 ompi_datatype_t* input_type, void* result, const int* counts,
                                                 const int* places, ompi_datatype_t* result_type, int root,
                                                 struct ompi_communicator_t* comm) {
-  operation->rooted = true;
   set_call(operation, TORII_GATHER, root);
   if (ompi_comm_rank(comm) == root) {
     const side_t out = {result, counts, places, result_type, NULL, ompi_comm_size(comm)};
@@ -202,7 +201,6 @@ coll_torii_answer_t coll_torii_describe_scatterv(coll_torii_operation_t* operati
                                                  const int* counts, const int* places, ompi_datatype_t* input_type,
                                                  void* result, int result_count, ompi_datatype_t* result_type, int root,
                                                  struct ompi_communicator_t* comm) {
-  operation->rooted = true;
   set_call(operation, TORII_SCATTER, root);
   if (ompi_comm_rank(comm) == root) {
     const side_t in = {input, counts, places, input_type, NULL, ompi_comm_size(comm)};

@@ -13,7 +13,7 @@ typedef enum {
   /* Non-blocking operations have a team of their own: Open MPI starts some from inside opal_progress(). Each rank may
    * then be at another blocking operation, or inside one. */
   TEAM_BACKGROUND,
-  TEAM_PERSISTENT, /* persistent operations hold staging as long as they live */
+  TEAM_PERSISTENT, /* its operations are prepared and freed together (coll_torii_offer_t) */
   TEAM_COUNT
 } coll_torii_team_t;
 
@@ -38,7 +38,6 @@ typedef struct coll_torii_module_t {
   struct coll_torii_request_t* freed; /* persistent operations that other ranks may still hold, oldest first */
   coll_torii_offer_t* offers;         /* room for those of all members, once the team of persistent operations exists */
   int64_t prepared;                   /* persistent operations so far, hence the number of the next */
-  int64_t alive;                      /* persistent operations that torii holds */
 #define COLL_TORII_SAVED_ONE(name)                 \
   mca_coll_base_module_##name##_fn_t below_##name; \
   mca_coll_base_module_t* below_##name##_module;

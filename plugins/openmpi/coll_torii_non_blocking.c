@@ -7,9 +7,6 @@
 #include "plugins/openmpi/coll_torii_slots.h"
 #include "plugins/openmpi/coll_torii_staging.h"
 
-/* With more ranks the staging of a background team cannot hold the plans for all roots (tune_table_background.json). */
-#define ROOTED_RANKS_MAX 16
-
 /* Open MPI numbers communicators by iallreduce of one int by max or min. For an intercommunicator, it uses ireduce and
  * ibcast of one int within each group. MPI_Comm_idup starts these calls from inside opal_progress(), on each rank at
  * another place among the operations of the communicator. Torii wants one order on all ranks, so it leaves every call
@@ -46,8 +43,7 @@ static bool start(coll_torii_operation_t* operation, coll_torii_answer_t answer,
     coll_torii_release(operation);
     return true;
   }
-  const bool has_plans = !operation->rooted || ompi_comm_size(comm) <= ROOTED_RANKS_MAX;
-  const bool is_taken = answer == ANSWER_TAKE && has_plans && !looks_internal(operation);
+  const bool is_taken = answer == ANSWER_TAKE && !looks_internal(operation);
   /* A blocking or persistent operation makes the team, because making one waits for other ranks. */
   if (is_taken && module->states[TEAM_BACKGROUND] == STATE_NEW) coll_torii_count_in_background(module, operation);
   torii_status started = TORII_UNSUPPORTED;

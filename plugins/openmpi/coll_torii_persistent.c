@@ -17,11 +17,10 @@ static bool offers(const coll_torii_offer_t* offer, int64_t number) {
   return false;
 }
 
-static void free_first(coll_torii_module_t* module, coll_torii_request_t** place) {
+static void free_first(coll_torii_request_t** place) {
   coll_torii_request_t* request = *place;
   *place = request->next;
   (void)torii_request_free(&request->request);
-  --module->alive;
   OBJ_RELEASE(request);
 }
 
@@ -42,7 +41,7 @@ static bool free_together(coll_torii_module_t* module, struct ompi_communicator_
     bool all_offer = true;
     for (int rank = 0; rank < ranks && all_offer; ++rank) all_offer = offers(&all[rank], (*place)->number);
     if (all_offer) {
-      free_first(module, place);
+      free_first(place);
     } else {
       place = &(*place)->next;
     }
@@ -52,7 +51,7 @@ static bool free_together(coll_torii_module_t* module, struct ompi_communicator_
 }
 
 void coll_torii_forget_persistent(coll_torii_module_t* module) {
-  while (module->freed != NULL) free_first(module, &module->freed);
+  while (module->freed != NULL) free_first(&module->freed);
 }
 
 static void hold_one(void* object, bool holds) {
@@ -145,13 +144,10 @@ static int count_prepared(coll_torii_module_t* module, struct ompi_communicator_
   return count;
 }
 
-/* Without a living operation, staging may be reassigned, which waits for the other ranks; no thread then uses the team.
- */
-static torii_status prepare_on(torii_team* team, coll_torii_module_t* module, coll_torii_request_t* request) {
-  const bool locks = module->alive != 0;
-  if (locks) pthread_mutex_lock(&coll_torii_lock);
+static torii_status prepare_on(torii_team* team, coll_torii_request_t* request) {
+  pthread_mutex_lock(&coll_torii_lock);
   const torii_status status = torii_prepare(team, &request->operation.call, &request->request);
-  if (locks) pthread_mutex_unlock(&coll_torii_lock);
+  pthread_mutex_unlock(&coll_torii_lock);
   return status;
 }
 
@@ -165,18 +161,17 @@ static bool prepare(coll_torii_request_t* request, coll_torii_module_t* module, 
   if (team == NULL || !free_together(module, comm)) return false;
   if (request != NULL) coll_torii_acquire(&request->operation);
   const bool prepared =
-      request != NULL && request->operation.status == OMPI_SUCCESS && prepare_on(team, module, request) == TORII_OK;
+      request != NULL && request->operation.status == OMPI_SUCCESS && prepare_on(team, request) == TORII_OK;
   const int count = count_prepared(module, comm, prepared);
   if (count == ompi_comm_size(comm)) {
     request->number = module->prepared++;
-    ++module->alive;
     return true;
   }
   coll_torii_say(1, "communicator %u: a persistent operation is left to others: %s", comm->c_contextid,
                  prepared          ? "another rank could not prepare it"
                  : request == NULL ? "no memory for it"
                                    : torii_last_error());
-  /* If only some ranks have prepared it, their staging is no longer assigned alike. */
+  /* If only some ranks have prepared it, they no longer agree on channels. */
   if (count != 0) module->states[TEAM_PERSISTENT] = STATE_FAILED;
   if (prepared) (void)torii_request_free(&request->request);
   if (request != NULL) request->request = NULL;

@@ -66,7 +66,7 @@ class Unsupported(Error):
 
 
 class NoResource(Error):
-    """Memory, address space, descriptors or staging are used up."""
+    """Memory, address space or descriptors are used up."""
 
     status = Status.NO_RESOURCE
 

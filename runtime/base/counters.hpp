@@ -31,7 +31,7 @@ struct CounterText {
 inline constexpr CounterText kCounterTexts[] = {
     {"call_plans", "call plans", &Counters::call_plans},
     {"installed_plans", "plans installed", &Counters::installed_plans},
-    {"staging_bytes", "bytes of staging assigned for the first time", &Counters::staging_bytes},
+    {"staging_bytes", "bytes of team memory assigned for the first time", &Counters::staging_bytes},
     {"cold_messages", "cold messages", &Counters::cold_messages},
     {"sleeps", "sleeps", &Counters::sleeps},
 };

@@ -34,7 +34,7 @@ constexpr std::string_view kFlagNames[] = {"0", "1"};
 constexpr std::string_view kIsaNames[] = {"auto", "reference", "sse4", "avx2", "avx512", "neon", "sve"};
 constexpr std::string_view kTransportNames[] = {"auto", "shared_memory", "libfabric", "ucx", "simulated"};
 
-/// Whether a setting must have the same value on all ranks, because plans, staging or connections depend on it.
+/// Whether a setting must have the same value on all ranks, because plans, memory or connections depend on it.
 enum class Scope : std::uint8_t { own, job };
 
 struct Row {
@@ -267,7 +267,6 @@ std::vector<Row> make_table() {
                       "address space of shared memory per rank"));
   rows.push_back(choice("WAIT", &S::wait, kWaitNames, Scope::own, "how a rank waits for its peers"));
   rows.push_back(choice("CROSS_MEMORY", &S::cross_memory, kSwitchNames, Scope::job, "read peers by process_vm_readv"));
-  rows.push_back(choice("STANDING_RINGS", &S::standing_rings, kFlagNames, Scope::job, "0: every plan has staging"));
   rows.push_back(
       integer("HELPERS", &S::helpers, 0, 16, Scope::own, "threads that move operations in flight beside the caller"));
   rows.push_back(text_or_auto("HELPER_CPUS", &S::helper_cpus, is_cpu_list, "auto, or CPU numbers like 0-3,8",

@@ -58,7 +58,6 @@ struct Settings {
   std::size_t arena_bytes = std::size_t{64} << 30;
   WaitMode wait = WaitMode::automatic;
   Switch cross_memory = Switch::automatic;
-  bool standing_rings = true;  ///< STANDING_RINGS=1
   int helpers = 0;
   std::string helper_cpus;  ///< of progress threads, as parse_cpu_list() reads it; empty: those of their maker
   bool insecure = false;

@@ -6,18 +6,17 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstddef>
 #include <cstring>
 #include <utility>
 
 #include "runtime/base/log.hpp"
 #include "runtime/base/status.hpp"
+#include "runtime/devices/open_files.hpp"
 #include "runtime/devices/pidfd.hpp"
 
 namespace torii {
@@ -47,13 +46,6 @@ OwnDescriptor listen(const std::string& address) {
     if (error.status() == Status::no_resource) throw;
     return {};
   }
-}
-
-/// The descriptors of this process have smaller numbers.
-std::size_t number_limit() {
-  rlimit limit = {};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, INT_MAX));
 }
 
 bool lacks_files(int error) { return error == EMFILE || error == ENFILE; }
@@ -96,7 +88,7 @@ void LifeWatch::watch_the_rest() {
   if (unwatched == 0 || !logs(LogLevel::warn)) return;
   log(LogLevel::warn, "rank " + std::to_string(rank_) + " does not watch the processes of " +
                           std::to_string(unwatched) + " of " + std::to_string(peers_.size()) +
-                          " ranks of other nodes, because it may open only " + std::to_string(number_limit()) +
+                          " ranks of other nodes, because it may open only " + std::to_string(open_files_limit()) +
                           " files: where their child processes hide their end, they are lost only at the deadline; "
                           "raise the limit (ulimit -n)");
 }
@@ -109,8 +101,8 @@ int LifeWatch::first_free_number() const noexcept { return Descriptor(fcntl(even
 int LifeWatch::watch(std::size_t reserved) noexcept {
   const std::lock_guard lock(mutex_);
   const int first = first_free_number();
-  const std::size_t used = first < 0 ? number_limit() : static_cast<std::size_t>(first) + reserved;
-  const std::size_t share = number_limit() > used ? (number_limit() - used) / 2 : 0;
+  const std::size_t used = first < 0 ? open_files_limit() : static_cast<std::size_t>(first) + reserved;
+  const std::size_t share = open_files_limit() > used ? (open_files_limit() - used) / 2 : 0;
   bool has_files = share != 0;
   int unwatched = 0;
   for (const int peer : peers_) {

@@ -2,7 +2,6 @@
 // Rank 0: an event loop that admits ranks and refuses strangers, with bounded memory and time for each connection.
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "runtime/base/status.hpp"
 #include "runtime/bootstrap/job_socket.hpp"
 #include "runtime/bootstrap/tcp.hpp"
+#include "runtime/devices/open_files.hpp"
 
 namespace torii {
 namespace {
@@ -60,23 +60,11 @@ Received receive_message(int socket, Message& message, std::size_t& have) {
   return Received::some;
 }
 
-/// Whether this process may open so many descriptors more; `some` is an open one.
-bool may_open(std::size_t count, int some) {
-  std::vector<Descriptor> all;
-  while (all.size() < count) {
-    all.emplace_back(fcntl(some, F_DUPFD_CLOEXEC, 0));
-    if (!all.back().open()) return false;
-  }
-  return true;
-}
-
 /// This process cannot have a connection to each of the other ranks.
 Error too_few_descriptors(int ranks) {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
   return {Status::no_resource,
           "rank 0 needs a connection to each of the " + std::to_string(ranks - 1) +
-              " other ranks, but its limit of open files is " + std::to_string(limit.rlim_cur) +
+              " other ranks, but its limit of open files is " + std::to_string(open_files_limit()) +
               "; raise the limit (ulimit -n)",
           0};
 }
@@ -99,7 +87,7 @@ class Admission {
   std::vector<TcpLink> run() {
     // Asked before any connection is accepted: later, strangers would take the descriptors, and could end the job.
     const std::size_t needed = links_.size() - 1;
-    refuses_all_ = needed != 0 && !may_open(needed, listeners_.front().get());
+    refuses_all_ = needed != 0 && !may_open_files(needed);
     Deadline deadline =
         Deadline::after_s(refuses_all_ ? std::min(kRefusesS, identity_.timeout_s) : identity_.timeout_s);
     for (std::vector<int> missing = missing_ranks(); !missing.empty(); missing = missing_ranks()) {

@@ -32,21 +32,26 @@ void take_numbers(InstalledPlan& plan) noexcept {
 bool claim_blocks(RunningCall& call, std::span<const std::size_t> bytes) noexcept {
   const std::vector<ExchangePeer>& peers = call.plan->exchange.peers;
   const std::size_t segment_bytes = call.shape->layout.segment_bytes();
+  const auto messages_to = [&](std::size_t peer) {
+    BlockMessages messages = messages_of(bytes[peer], segment_bytes);
+    if (peers[peer].remote) messages.place_bytes += kLineBytes;
+    return messages;
+  };
   std::size_t readers = 0;
   std::size_t row_bytes = 0;  // with one place for each block
-  for (const std::size_t block : bytes) {
-    if (block == 0) continue;
-    ++readers;
-    row_bytes += messages_of(block, segment_bytes).place_bytes;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] == 0) continue;
+    if (!peers[i].remote) ++readers;
+    row_bytes += messages_to(i).place_bytes;
   }
-  if (readers == 0) return true;
+  if (row_bytes == 0) return true;
   Outbox& outbox = call.plan->rings->outbox();
-  const std::uint64_t places =
-      std::clamp<std::uint64_t>(outbox.bytes() / row_bytes, 1, static_cast<std::uint64_t>(call.plan->plan.slots));
+  const std::uint64_t most = call.plan->remote ? call.slots.count : static_cast<std::uint64_t>(call.plan->plan.slots);
+  const std::uint64_t places = std::clamp<std::uint64_t>(outbox.bytes() / row_bytes, 1, most);
   std::size_t extent_bytes = 0;
-  for (const std::size_t block : bytes) {
-    const BlockMessages messages = messages_of(block, segment_bytes);
-    extent_bytes += std::min(places, messages.count) * messages.place_bytes;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const BlockMessages messages = messages_to(i);
+    if (bytes[i] != 0) extent_bytes += std::min(places, messages.count) * messages.place_bytes;
   }
   const std::size_t more_bytes = outbox.reach_for(extent_bytes);
   if (more_bytes != 0) Counters::add(call.transport.counters().staging_bytes, more_bytes);
@@ -58,12 +63,12 @@ bool claim_blocks(RunningCall& call, std::span<const std::size_t> bytes) noexcep
   std::size_t next = *begin;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     if (bytes[i] == 0) continue;
-    const BlockMessages messages = messages_of(bytes[i], segment_bytes);
+    const BlockMessages messages = messages_to(i);
     SendEnd& ring = peers[i].out.ring.end();
     ring.part = next;
     ring.payload_bytes = messages.place_bytes;
     next += std::min(places, messages.count) * messages.place_bytes;
-    outbox.add_reader(ring, ring.first + messages.count);
+    if (!peers[i].remote) outbox.add_reader(ring, ring.first + messages.count);
   }
   return true;
 }

@@ -27,8 +27,16 @@ ExchangePeer exchange_peer(const Plan& plan, const StreamAddresses& addresses, i
   result.takes = takes;
   const Stream stream = {.peer = peer};
   if (ChannelRings* const rings = addresses.rings()) {
-    if (sends) result.out.ring = SendRing(addresses.standing_place(stream), &rings->to(peer, 0));
-    if (takes) result.in.ring = ReceiveRing(addresses.standing_place(stream), &rings->from(peer, 0));
+    const int ring = rings->sizes().ring(RingKind::exchange, 0);
+    if (sends) {
+      SendEnd& end = rings->to(peer, ring);
+      result.out.ring = SendRing(addresses.standing_place(stream, end), &end);
+    }
+    if (takes) {
+      ReceiveEnd& end = rings->from(peer, ring);
+      result.in.ring = ReceiveRing(addresses.standing_place(stream, end), &end);
+    }
+    if (result.remote) return result;
     set_lines(result, addresses.standing_offer_line(peer, peer, kExchangeOffersBegin),
               addresses.standing_offer_line(peer, rank, kExchangeOffersBegin));
     return result;

@@ -104,12 +104,9 @@ class Installer {
     for (std::size_t i = 0; i < plan.out.size(); ++i) install_out(static_cast<int>(i), offering);
     prepare_reading();
     find_final_values();
-    if (placement_.rings != nullptr) {
-      use_rings(installed_, *placement_.rings, placement_.slots_least);
-    } else {
-      deal_engines();
-      share_engines();
-    }
+    if (placement_.rings != nullptr) use_rings(installed_, *placement_.rings, placement_.slots_least);
+    deal_engines();
+    share_engines();
     keep_rings();
     for (std::size_t i = 0; i < offering.size(); ++i) {
       installed_.offers_in.push_back(placement_.rings != nullptr
@@ -143,7 +140,7 @@ class Installer {
           if (offer < 0) continue;
           OfferLine& line = installed_.offers_in[static_cast<std::size_t>(offer)];
           add_blocks(line.reads, flow.walk);
-          line.operand_last = std::max(line.operand_last, installed_.in[end.stream].stream.operand);
+          line.operand_last = std::max(line.operand_last, installed_.in[end.stream].stream.operand_of(end.position));
         }
         for (const StreamEnd& end : flow.targets) {
           const int offer = installed_.out[end.stream].offer;
@@ -167,14 +164,20 @@ class Installer {
     }
   }
 
+  RingKind kind() const noexcept { return ring_kind(installed_.plan, installed_.uses.distant_size); }
+  int standing_ring(const std::vector<Stream>& streams, int index) const noexcept {
+    return placement_.rings->sizes().ring(kind(), ring_of(streams, static_cast<std::size_t>(index)));
+  }
+
   void install_in(int index, const std::vector<int>& offering) {
     const Stream& stream = installed_.plan.in[static_cast<std::size_t>(index)];
     InstalledIn& in = installed_.in.emplace_back();
     in.stream = stream;
     if (stream.delivery == Delivery::read_in_place) in.offer = index_of(offering, stream.peer);
     if (placement_.rings != nullptr) {
-      const int ring = ring_of(installed_.plan.in, static_cast<std::size_t>(index));
-      in.ring = ReceiveRing(addresses_.standing_place(stream), &placement_.rings->from(stream.peer, ring));
+      ReceiveEnd& end = placement_.rings->from(stream.peer, standing_ring(installed_.plan.in, index));
+      in.ring = ReceiveRing(addresses_.standing_place(stream, end), &end);
+      installed_.remote = installed_.remote || in.ring.remote();
       return;
     }
     const Plan& sender = plans_.of(stream.peer);
@@ -188,18 +191,13 @@ class Installer {
     in.ring = ReceiveRing(place);
   }
 
-  bool is_copied_by_peer(const Stream& stream) {
-    const Plan& receiver = plans_.of(stream.peer);
-    return is_only_copied(receiver, find_end(receiver.in, installed_.plan.rank, stream.tag, receiver));
-  }
-
   void prepare_reading() {
     int read = 0;
-    bool readable = true;
+    bool readable = only_copies_operands(placement_.collective);
     for (const InstalledOut& out : installed_.out) {
       if (out.stream.delivery != Delivery::read_in_place || out.ring.remote()) continue;
       ++read;
-      readable = readable && placement_.transport->readable(out.ring.peer()) && is_copied_by_peer(out.stream);
+      readable = readable && placement_.transport->readable(out.ring.peer());
     }
     installed_.private_reads.are_offered = read != 0 && readable;
     const bool reads = std::ranges::any_of(installed_.in, [&](const InstalledIn& in) {
@@ -244,11 +242,14 @@ class Installer {
   void share_engines() {
     const int engines = placement_.transport->capabilities().engines;
     if (placement_.transport->capabilities().deals_engines) return;
-    if (engines < 2 || installed_.plan.slots < EngineBalancer::kSlotsLeast) return;
+    const bool stands = placement_.rings != nullptr;
+    const KindSizes standing = stands ? placement_.rings->sizes().of(kind()) : KindSizes{};
+    const int slots = stands ? standing.entries : installed_.plan.slots;
+    if (engines < 2 || slots < EngineBalancer::kSlotsLeast || standing.credit_group != 1) return;
     installed_.balancers.reserve(installed_.out.size());  // rings point to them
     for (InstalledOut& out : installed_.out) {
-      if (!out.ring.remote() || !out.stream.credits) continue;
-      out.ring.place().engines.balancer = &installed_.balancers.emplace_back(installed_.plan.slots, engines);
+      if (!out.ring.remote() || !out.ring.place().credits) continue;
+      out.ring.place().engines.balancer = &installed_.balancers.emplace_back(slots, engines);
     }
     for (InstalledIn& in : installed_.in) {
       const auto out = std::ranges::find_if(installed_.out, [&](const InstalledOut& one) {
@@ -275,10 +276,11 @@ class Installer {
     if (stream.delivery == Delivery::write_in_place) out.offer = index_of(offering, stream.peer);
     out.leader = leaders_[static_cast<std::size_t>(index)];
     if (placement_.rings != nullptr) {
-      const int ring = ring_of(installed_.plan.out, static_cast<std::size_t>(index));
-      RingPlace place = addresses_.standing_place(stream);
+      SendEnd& end = placement_.rings->to(stream.peer, standing_ring(installed_.plan.out, index));
+      RingPlace place = addresses_.standing_place(stream, end);
       place.leads = out.leader < 0 || out.leader == index;
-      out.ring = SendRing(place, &placement_.rings->to(stream.peer, ring));
+      out.ring = SendRing(place, &end);
+      installed_.remote = installed_.remote || place.remote;
       return;
     }
     const Plan& receiver = plans_.of(stream.peer);
@@ -328,6 +330,8 @@ InstalledPlan install(Plan plan, std::size_t segment_bytes, Widening widening, c
   }
   installed.plan = std::move(plan);
   installed.widening = widening;
+  installed.uses.distant_size = placement.distant_size;
+  installed.uses.message_size = placement.message_size;
   Installer(installed, placement, nodes).run();
   find_choices(installed, placement);
   return installed;

@@ -110,6 +110,7 @@ struct RingUses {
     std::size_t bundle = 1;
     Widening widening = Widening::none;
     bool is_operand = false;  ///< that the peer reads in this rank's arena if it can
+    bool is_distant = false;  ///< sent from the outbox to another node
     int leader = -1;          ///< the use whose payloads this one shares; -1: it has its own
     // As of the last call, in Parts:
     bool is_used = false;
@@ -134,6 +135,10 @@ struct RingUses {
   std::vector<Numbering> numbering;  ///< of the rings in both directions
   std::vector<ReceiveEnd*> incoming;
   std::vector<PayloadUse> payloads;  ///< rings to peers whose messages may be in the outbox
+  int distant_size = 0;              ///< of the entries of rings to and from other nodes
+  int message_size = 0;              ///< the same for a single message, by which calls have this plan
+  bool awaits_grants = false;        ///< some receivers there have not told where these are
+  bool has_outbox = false;           ///< the outbox of its rings is ready for its calls
   Parts parts;
 };
 
@@ -170,8 +175,6 @@ struct InstalledPlan {
   RingUses uses;                  ///< of these rings
   CallNumbers done;
   InstalledExchange exchange;  ///< empty if the plan has none
-  /// The number of the installation in the team, while members are not known to agree on it; otherwise 0.
-  std::uint64_t unagreed = 0;
 };
 
 /// The team's part of an installation.
@@ -183,6 +186,8 @@ struct Placement {
   Collective collective = Collective::barrier;
   std::shared_ptr<LearntChoices> learnt = {};  ///< empty: the plan learns for itself
   ChannelRings* rings = nullptr;               ///< for a plan that binds_to_rings(); then no staging is needed
+  int distant_size = 0;                        ///< with them: distant_size_of() the plan
+  int message_size = 0;                        ///< with them: as RingUses has it
   int slots_least = 1;                         ///< with them: the fewest slots with which the plan runs
   Nodes nodes = {};                            ///< of the members; empty: the transport is asked for each of them
   bool signals_only = false;                   ///< staging has the signals_shape()
@@ -193,16 +198,40 @@ struct RingNeeds {
   int slots_least = 1;   ///< the fewest slots with which it runs where senders wait for counts
   int pair_streams = 1;  ///< at most so many streams go from a rank to another one
 };
-/// Whether a plan of a team on one node can use standing rings of these sizes. Equal on all ranks.
-bool binds_to_rings(const Plan& plan, const RingNeeds& needs, std::size_t segment_bytes, Widening widening,
+/// A plan that needs at most so many slots runs on rings of that kind: their senders wait for some messages more than
+/// slots ask for, as long as these are not counted or credited.
+int slots_counted(const KindSizes& kind) noexcept;
+/// Whether a plan whose messages have up to so many bytes can use standing rings of these sizes. Equal on all ranks.
+bool binds_to_rings(const Plan& plan, const RingNeeds& needs, std::size_t message_bytes, Widening widening,
                     const RingSizes& sizes) noexcept;
+
+/// The outbox of a channel with such rings for calls of this plan alone: two calls have room. Equal on all ranks.
+std::size_t own_outbox_bytes(const Plan& plan, std::size_t message_bytes, Widening widening,
+                             const RingSizes& sizes) noexcept;
+
+/// Two calls of a pairwise exchange take at most so much of the outbox of such rings, if it has that much.
+std::size_t exchange_extents_bytes(const Plan& plan, std::size_t message_bytes, const RingSizes& sizes) noexcept;
 
 /// Whether calls of the plan whose longest block has so many bytes may put payloads into the outbox of its channel, so
 /// that the rings must have one.
 inline bool needs_outbox(const InstalledPlan& installed, std::size_t longest_bytes) noexcept {
   const bool has_payloads = installed.plan.exchange.exists() || !installed.uses.payloads.empty();
-  return installed.rings != nullptr && has_payloads && longest_bytes > installed.uses.short_most;
+  return has_payloads && longest_bytes > installed.uses.short_most;
 }
+
+/// The size of entries between nodes for a plan whose messages have up to so many bytes; an entry holds a bundle of
+/// them. kDistantSizes if there are none so large. Equal on all ranks.
+int distant_size_of(const Plan& plan, std::size_t message_bytes, Widening widening) noexcept;
+/// The kind of rings that the plan uses in a team on several nodes; `distant_size` is its distant_size_of().
+inline RingKind ring_kind(const Plan& plan, int distant_size) noexcept {
+  return plan.exchange.exists() ? RingKind::exchange : flow_kind(distant_size);
+}
+/// Looks for what receivers on other nodes have told about their entries; those are `arena_bytes` at most from the
+/// beginning of their arenas. False if some have told nothing yet. Throws Error{transport} for an impossible place.
+bool take_grants(InstalledPlan& installed, std::uint64_t arena_bytes);
+
+/// Whether that rank has told where the entries for this one are, if it has any in this plan.
+bool has_granted(const InstalledPlan& installed, int rank) noexcept;
 
 /// For install(): fills in what calls of a plan do to the rings that its streams have.
 void use_rings(InstalledPlan& installed, ChannelRings& rings, int slots_least);

@@ -10,11 +10,12 @@ namespace {
 
 /// Where a step's message is, behind the others of its bundle.
 template <class End>
-void set_payload(End& end, const Stream& stream, int position, std::size_t length_bytes, bool stands) noexcept {
+void set_payload(End& end, const Stream& stream, int position, std::size_t length_bytes) noexcept {
   const auto bundle = static_cast<std::size_t>(stream.bundle);
+  end.bundle_bytes = length_bytes * bundle;
   end.before_bytes = static_cast<std::size_t>(position) % bundle * length_bytes;
-  end.payload = end.ring.first_payload(length_bytes * bundle) + end.before_bytes;
-  end.is_outside = stands && !Ring::is_inline(length_bytes * bundle);
+  end.payload = end.ring.first_payload(end.bundle_bytes) + end.before_bytes;
+  end.is_outside = end.ring.stands() && !Ring::is_inline(end.bundle_bytes);
 }
 
 /// All but what depends on the length.
@@ -49,12 +50,10 @@ LinearTarget linear_target(const InstalledPlan& plan, const StreamEnd& end, int 
 
 void set_length(const InstalledPlan& plan, const Flow& flow, int visit, LinearStep& step, LinearSource* source,
                 LinearTarget* target) {
-  const bool stands = plan.rings != nullptr;
   for (const StreamEnd& end : flow.sources) {
     if (!source->own) {
       const Stream& stream = plan.in[end.stream].stream;
-      set_payload(*source, stream, end.position + visit, step.length_bytes, stands);
-      source->bundle_bytes = step.length_bytes * static_cast<std::size_t>(stream.bundle);
+      set_payload(*source, stream, end.position + visit, step.length_bytes);
       source->is_outside = source->is_outside && (flow.keep || !flow.targets.empty());
     }
     ++source;
@@ -64,7 +63,8 @@ void set_length(const InstalledPlan& plan, const Flow& flow, int visit, LinearSt
     const Stream& stream = plan.out[end.stream].stream;
     const std::size_t bundle_bytes = step.length_bytes * static_cast<std::size_t>(stream.bundle);
     target->stores = target->ring.stores(bundle_bytes);
-    set_payload(*target, stream, end.position + visit, step.length_bytes, stands);
+    set_payload(*target, stream, end.position + visit, step.length_bytes);
+    target->is_outside = target->is_outside || (plan.rings != nullptr && target->ring.remote());
     target->signalled_bytes = flow.sources.empty() ? 0 : bundle_bytes;
     step.may_stream = step.may_stream || (!target->ring.remote() && step.length_bytes >= StoreChoice::kBytesMin);
     ++target;

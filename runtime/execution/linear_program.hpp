@@ -35,7 +35,8 @@ struct LinearTarget {
   std::uint32_t position = 0;  ///< as of a source
   std::uint64_t messages = 1;
   std::byte* payload = nullptr;     ///< of the message in the first slot
-  std::size_t before_bytes = 0;     ///< as of a source
+  std::size_t bundle_bytes = 0;     ///< as of a source
+  std::size_t before_bytes = 0;     ///< likewise
   std::size_t signalled_bytes = 0;  ///< that the signal announces: the whole bundle; 0 without payload
   SendRing ring;
 };

@@ -12,6 +12,17 @@
 
 namespace torii {
 
+namespace linear {
+
+/// The rings of a plan.
+enum class Rings : std::uint8_t {
+  own,       ///< of the plan alone
+  standing,  ///< standing rings within the node
+  mixed,     ///< standing rings, some of them to other nodes
+};
+
+}  // namespace linear
+
 struct LinearState {
   const LinearStep* next = nullptr;
   const LinearStep* end = nullptr;
@@ -47,8 +58,7 @@ class LinearSchedule {
   bool has_run_all() const noexcept { return state_.next == state_.end; }
 
  private:
-  /// `kStands`: on standing rings.
-  template <bool kStands>
+  template <linear::Rings kRings>
   Progress advance_on(RunningCall& call) noexcept;
 
   [[no_unique_address]] Host host_;

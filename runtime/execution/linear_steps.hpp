@@ -69,31 +69,40 @@ inline void store(LinearState& at, const RunningCall& call, const LinearStep& st
   }
 }
 
-/// A call has one segment. `kStands`: the plan is on standing rings.
-template <bool kStands, class End>
+/// Whether it is a standing ring within the node.
+template <Rings kRings, class End>
+inline bool is_here(const End& end) noexcept {
+  return kRings == Rings::standing || (kRings == Rings::mixed && !end.ring.remote());
+}
+
+/// A call has one segment.
+template <Rings kRings, class End>
 inline std::uint64_t number_of(const RunningCall& call, const End& end) noexcept {
-  if constexpr (kStands) return end.ring.first_standing() + end.position;
+  if constexpr (kRings != Rings::own) return end.ring.first_standing() + end.position;
   return call.segments_base * end.messages + end.position;
 }
 
 /// In a function of its own, like the stores below: short calls come to neither.
 [[gnu::noinline]] inline std::byte* outside_place(const RunningCall& call, const LinearTarget& target) noexcept {
-  return call.plan->rings->outbox_memory() +
-         target.ring.payload_offset(call.on_rings.payload_slots, number_of<true>(call, target)) + target.before_bytes;
+  const std::uint64_t message = number_of<Rings::mixed>(call, target);
+  if (target.ring.remote())
+    return call.distant_payload(target.ring, message, target.bundle_bytes) + target.before_bytes;
+  return call.plan->rings->outbox_memory() + target.ring.payload_offset(call.on_rings.payload_slots, message) +
+         target.before_bytes;
 }
 
-template <bool kStands>
+template <Rings kRings>
 [[gnu::noinline]] void store_timed(LinearState& at, const RunningCall& call, const LinearStep& step,
                                    std::uint32_t count) noexcept {
   const std::size_t bytes = step.length_bytes * (count - (step.keep ? 1 : 0));
   const bool is_first_touch = std::ranges::any_of(step.targets, [&](const LinearTarget& target) {
-    return call.touches_first(target.ring, number_of<kStands>(call, target));
+    return call.touches_first(target.ring, number_of<kRings>(call, target));
   });
   store_and_time(call.plan->stores[step.flow]->slots.of(bytes), bytes, is_first_touch, call.transport.counters(),
                  [&](bool non_temporal) { store(at, call, step, count, non_temporal); });
 }
 
-template <bool kStands>
+template <Rings kRings>
 inline void move(LinearState& at, const RunningCall& call, const LinearStep& step) noexcept {
   const auto own = reinterpret_cast<const void*>(call.buffers.input + step.offset_bytes);
   for (std::size_t i = 0; i < step.sources.size(); ++i) {
@@ -103,22 +112,22 @@ inline void move(LinearState& at, const RunningCall& call, const LinearStep& ste
   if (step.keep) at.targets[count++] = reinterpret_cast<void*>(call.buffers.result + step.offset_bytes);
   for (const LinearTarget& target : step.targets) {
     if (!target.stores) continue;
-    if (kStands && target.is_outside) {
+    if (kRings != Rings::own && target.is_outside) {
       at.targets[count++] = outside_place(call, target);
     } else {
-      at.targets[count++] = target.payload + target.ring.offset(call.slots, number_of<kStands>(call, target));
+      at.targets[count++] = target.payload + target.ring.offset(call.slots, number_of<kRings>(call, target));
     }
   }
   if (count == 0) return;
   if (step.may_stream) [[unlikely]] {
-    store_timed<kStands>(at, call, step, count);
+    store_timed<kRings>(at, call, step, count);
   } else {
     store(at, call, step, count, false);
   }
 }
 
 /// The next step of the list.
-template <bool kStands>
+template <Rings kRings>
 class LinearOperation {
  public:
   LinearOperation(LinearState& at, RunningCall& call, const LinearStep& step) : at_(at), call_(call), step_(step) {}
@@ -130,27 +139,27 @@ class LinearOperation {
 
   bool has_arrived(const LinearSource& source, std::size_t number) const noexcept {
     if (source.own) return true;
-    const std::uint64_t message = linear::number_of<kStands>(call_, source);
+    const std::uint64_t message = linear::number_of<kRings>(call_, source);
     const std::size_t offset = source.ring.offset(call_.slots, message);
     if (!source.ring.arrived_at(offset, call_.signature, message)) return false;
-    if (kStands && source.is_outside) return finds_outside(source, offset, number);
+    if (kRings != Rings::own && source.is_outside) return finds_outside(source, offset, number);
     at_.sources[number] = source.payload + offset;
     return true;
   }
   bool is_free(const LinearTarget& target) const noexcept {
-    const std::uint64_t message = linear::number_of<kStands>(call_, target);
-    if constexpr (kStands) return target.ring.has_entry(call_, message);
+    const std::uint64_t message = linear::number_of<kRings>(call_, target);
+    if (is_here<kRings>(target)) return target.ring.has_entry(call_, message);
     return target.ring.may_fill(call_, call_.slots, message);
   }
   bool move() const noexcept {
-    if (step_.length_bytes != 0 && !step_.sources.empty()) linear::move<kStands>(at_, call_, step_);
+    if (step_.length_bytes != 0 && !step_.sources.empty()) linear::move<kRings>(at_, call_, step_);
     return true;
   }
   void skip() const noexcept {}
   void signal(const LinearTarget& target) const noexcept {
     if (!target.signals) return;
-    const std::uint64_t message = linear::number_of<kStands>(call_, target);
-    if constexpr (kStands) {
+    const std::uint64_t message = linear::number_of<kRings>(call_, target);
+    if (is_here<kRings>(target)) {
       target.ring.signal_entry(call_, call_.signature, message, target.signalled_bytes);
     } else {
       target.ring.signal(call_, call_.signature, message, target.signalled_bytes);
@@ -158,8 +167,8 @@ class LinearOperation {
   }
   void release(const LinearSource& source) const noexcept {
     if (!source.releases) return;
-    const std::uint64_t message = linear::number_of<kStands>(call_, source);
-    if constexpr (kStands) {
+    const std::uint64_t message = linear::number_of<kRings>(call_, source);
+    if (is_here<kRings>(source)) {
       source.ring.take(call_, message);
     } else {
       source.ring.release(call_, message);
@@ -186,15 +195,16 @@ class LinearOperation {
 
 template <class Host>
 Progress LinearSchedule<Host>::advance(RunningCall& call) noexcept {
-  return call.plan->rings == nullptr ? advance_on<false>(call) : advance_on<true>(call);
+  if (call.plan->rings == nullptr) return advance_on<linear::Rings::own>(call);
+  return call.plan->remote ? advance_on<linear::Rings::mixed>(call) : advance_on<linear::Rings::standing>(call);
 }
 
 template <class Host>
-template <bool kStands>
+template <linear::Rings kRings>
 [[gnu::always_inline]] inline Progress LinearSchedule<Host>::advance_on(RunningCall& call) noexcept {
   const LinearStep* const begun = state_.next;
   for (; state_.next != state_.end; ++state_.next) {
-    if (!try_run(host_, linear::LinearOperation<kStands>(state_, call, *state_.next))) {
+    if (!try_run(host_, linear::LinearOperation<kRings>(state_, call, *state_.next))) {
       return state_.next == begun ? Progress::idle : Progress::moved;
     }
     if (call.status != Status::ok) return Progress::idle;

@@ -37,7 +37,8 @@ class PairwiseSchedule<Host>::SendOperation {
   /// that is written in place is free.
   bool is_free(const SendRing& ring) const noexcept {
     if (turn_.out_way != Way::through_slots) return true;
-    return ring.stands() ? ring.has_entry(call_, message()) : ring.may_fill(call_, call_.slots, message());
+    if (ring.stands()) return ring.has_entry(call_, message());
+    return ring.may_fill(call_, call_.slots, message()) && call_.has_distant_place(ring, message());
   }
   bool move() const noexcept {
     if (turn_.out_way == Way::write_in_place) {

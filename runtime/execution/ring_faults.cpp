@@ -35,13 +35,14 @@ LengthFault fault_of(const ReceiveEnd& ring, const RunningCall& call, const Leng
 LengthFault find_ring_fault(const RunningCall& call, const LengthEvidence& evidence) noexcept {
   const InstalledPlan& plan = *call.plan;
   for (const InstalledIn& in : plan.in) {
-    if (in.stream.peer == plan.plan.rank || in.ring.end().taken >= call.end_number(in)) continue;
+    if (in.stream.peer == plan.plan.rank || in.ring.remote() || in.ring.end().taken >= call.end_number(in)) continue;
     const LengthFault fault = fault_of(in.ring.end(), call, evidence);
     if (fault.peer >= 0) return fault;
   }
   // A peer that has ended this call has told of all messages before it but a few.
   for (const InstalledOut& out : plan.out) {
-    if (!evidence.is_late || out.stream.peer == plan.plan.rank || !evidence.has_ended(out.stream.peer)) continue;
+    if (!evidence.is_late || out.stream.peer == plan.plan.rank || out.ring.remote()) continue;
+    if (!evidence.has_ended(out.stream.peer)) continue;
     SendEnd& ring = out.ring.end();
     if (ring.first < plan.uses.every_entry || ring.is_taken_below(ring.first - plan.uses.every_entry)) continue;
     return {.peer = ring.peer, .is_message = true};

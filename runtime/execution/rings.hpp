@@ -70,6 +70,7 @@ struct RingPlace {
 class Ring {
  public:
   Ring() = default;
+  /// `standing`: one of the channel's, which outlasts the plan; then numbers count from its making.
   explicit Ring(const RingPlace& place, RingEnd* standing = nullptr) noexcept : place_(place), standing_(standing) {
     if (stands()) use({}, kLineBytes);
   }
@@ -79,11 +80,11 @@ class Ring {
   const RingPlace& place() const noexcept { return place_; }
   /// For the installation of the plan.
   RingPlace& place() noexcept { return place_; }
-  /// Whether it is one of the channel's standing rings.
-  bool stands() const noexcept { return standing_ != nullptr; }
+  /// Whether it is one of the channel's standing rings within the node: its entries have no credits, but a count.
+  bool stands() const noexcept { return standing_ != nullptr && !place_.remote; }
   /// The number of the first message of the call; before it the plan's calls had `segments_base` segments.
   std::uint64_t first(std::uint64_t segments_base) const noexcept {
-    return stands() ? standing_->first : segments_base * place_.messages;
+    return standing_ != nullptr ? standing_->first : segments_base * place_.messages;
   }
 
   std::uint64_t first_standing() const noexcept { return standing_->first; }
@@ -134,8 +135,9 @@ class SendRing : public Ring {
   SendRing() = default;
   explicit SendRing(const RingPlace& place, SendEnd* standing = nullptr) noexcept : Ring(place, standing) {}
 
-  /// The end of the standing ring that it is.
+  /// The end of the standing ring that it is, be it to another node.
   SendEnd& end() const noexcept { return *static_cast<SendEnd*>(standing_); }
+  bool has_end() const noexcept { return standing_ != nullptr; }
   /// From the beginning of the outbox to the payload of a message that does not fit into its line.
   std::size_t payload_offset(const SlotOrder& payload_slots, std::uint64_t message) const noexcept {
     const SendEnd& ring = end();
@@ -145,6 +147,11 @@ class SendRing : public Ring {
   /// `free_until` outlasts all rings of the stream.
   void keep_in(std::uint64_t& free_until, const SlotOrder& slots) noexcept {
     if (stands()) return;
+    if (has_end()) {
+      free_until_ = &end().known;
+      looks_further_ = place_.engines.balancer != nullptr;
+      return;
+    }
     free_until_ = &free_until;
     *free_until_ = place_.engines.balancer == nullptr ? free_below(0, slots.count) : 0;
     looks_further_ = place_.engines.balancer != nullptr;
@@ -217,7 +224,7 @@ class ReceiveRing : public Ring {
   /// The end of the standing ring that it is.
   ReceiveEnd& end() const noexcept { return *static_cast<ReceiveEnd*>(standing_); }
   /// `taken` has a count for each group of slots and outlasts all rings of the stream.
-  void keep_in(std::uint8_t* taken) noexcept { taken_ = taken; }
+  void keep_in(std::uint8_t* taken) noexcept { taken_ = standing_ != nullptr ? end().in_group.data() : taken; }
 
   bool arrived(const SlotOrder& slots, std::uint32_t signature, std::uint64_t message) const noexcept {
     return arrived_at(offset(slots, message), signature, message);

@@ -17,12 +17,13 @@ namespace {
   for (RingUses::PayloadUse& use : uses.payloads) {
     use.is_used = !(use.is_operand && parts.reads_input);
     if (!use.is_used) continue;
-    ++parts.readers;
+    if (!use.is_distant) ++parts.readers;
     if (use.leader >= 0) continue;
     use.part = parts.extent_bytes;
-    use.bytes = round_up(widened(message_bytes, use.widening) * use.bundle, kLineBytes);
-    parts.extent_bytes +=
-        std::min(uses.payload_slots.count, use.messages * static_cast<std::uint64_t>(parts.segments)) * use.bytes;
+    use.bytes =
+        round_up(widened(message_bytes, use.widening) * use.bundle, kLineBytes) + (use.is_distant ? kLineBytes : 0);
+    const std::uint64_t places = use.is_distant ? uses.entries.count : uses.payload_slots.count;
+    parts.extent_bytes += std::min(places, use.messages * static_cast<std::uint64_t>(parts.segments)) * use.bytes;
   }
   for (RingUses::PayloadUse& use : uses.payloads) {
     if (!use.is_used || use.leader < 0) continue;
@@ -41,12 +42,12 @@ bool RunningCall::claim_extent() noexcept {
       parts.element_bytes != shape->element_bytes || parts.reads_input != buffers.input_reachable) [[unlikely]] {
     parts = {layout.longest_bytes(), layout.segments(), shape->element_bytes, buffers.input_reachable};
     divide_extent(uses, memory_bytes(std::min(layout.longest_bytes(), layout.segment_bytes())));
-    if (parts.readers != 0) {
+    if (parts.extent_bytes != 0) {
       const std::size_t more_bytes = plan->rings->outbox().reach_for(parts.extent_bytes);
       if (more_bytes != 0) Counters::add(transport.counters().staging_bytes, more_bytes);
     }
   }
-  if (parts.readers == 0) return true;
+  if (parts.extent_bytes == 0) return true;
   Outbox& outbox = plan->rings->outbox();
   const std::size_t touched_bytes = outbox.touched_bytes();
   const std::optional<std::size_t> begin = outbox.claim(parts.extent_bytes, parts.readers);
@@ -56,6 +57,7 @@ bool RunningCall::claim_extent() noexcept {
     if (!use.is_used) continue;
     use.ring->part = *begin + use.part;
     use.ring->payload_bytes = use.bytes;
+    if (use.is_distant) continue;  // nothing is sent from there when the call has ended
     outbox.add_reader(*use.ring, use.ring->first + use.messages * static_cast<std::uint64_t>(parts.segments));
   }
   return true;

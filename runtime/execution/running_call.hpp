@@ -212,18 +212,31 @@ struct RunningCall {
     return payload(of.ring, number(of, end, step), bytes * bundle) + before * bytes;
   }
   std::byte* payload(const SendRing& ring, std::uint64_t message, std::size_t bytes) const noexcept {
-    if (plan->rings == nullptr || Ring::is_inline(bytes)) return ring.payload(slots, message, bytes);
+    if (plan->rings == nullptr) return ring.payload(slots, message, bytes);
+    if (ring.remote()) return distant_payload(ring, message, bytes);
+    if (Ring::is_inline(bytes)) return ring.payload(slots, message, bytes);
     return plan->rings->outbox_memory() + ring.payload_offset(on_rings.payload_slots, message);
   }
+  /// For another node: what fits into the line leaves at once; the rest stays in the outbox until the call has ended,
+  /// behind a line of its own. Places are used again as entries are, or in an exchange that has fewer sooner.
+  std::byte* distant_payload(const SendRing& ring, std::uint64_t message, std::size_t bytes) const noexcept {
+    if (Ring::is_inline(bytes)) return ring.end().in_line.data();
+    const SlotOrder& places = plan->plan.exchange.exists() ? on_rings.payload_slots : slots;
+    return plan->rings->outbox_memory() + ring.payload_offset(places, message) + kLineBytes;
+  }
+  /// In an exchange, for a message to another node: whether its place in the outbox is free when its entry is.
+  bool has_distant_place(const SendRing& ring, std::uint64_t message) const noexcept {
+    const std::uint64_t places = on_rings.payload_slots.count;
+    return plan->rings == nullptr || message - ring.end().first < places || ring.is_taken(slots, message - places);
+  }
   const std::byte* payload(const ReceiveRing& ring, std::uint64_t message, std::size_t bytes) const noexcept {
-    if (plan->rings == nullptr || Ring::is_inline(bytes)) return ring.payload(slots, message, bytes);
+    if (plan->rings == nullptr || ring.remote() || Ring::is_inline(bytes)) return ring.payload(slots, message, bytes);
     return ring.outside_payload(ring.offset(slots, message));
   }
   /// Whether no message has been at the place of this one before.
   bool touches_first(const SendRing& ring, std::uint64_t message) const noexcept {
-    return plan->rings == nullptr
-               ? message < slots.count
-               : on_rings.touches_outbox_first && message - ring.end().first < on_rings.payload_slots.count;
+    return !ring.stands() ? message < slots.count
+                          : on_rings.touches_outbox_first && message - ring.end().first < on_rings.payload_slots.count;
   }
   /// A peer's memory is accessed at its arena's address plus an offset that the peer tells, so offsets outside the
   /// arena are refused: the call fails. Buffer offers are checked once per call and peer, not per step.

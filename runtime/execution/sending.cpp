@@ -35,7 +35,7 @@ void SendRing::look_further(const RunningCall& call) const noexcept {
     balancer->look(place_.credit_words, call.transport.clock_ns());
     return;
   }
-  if (!looks_ahead_ || call.segments_base == 0) return;
+  if (!looks_ahead_ || has_end() || call.segments_base == 0) return;
   const std::uint64_t last = call.segments_base * place_.messages - 1;
   if (!is_taken(call.slots, last)) return;
   *free_until_ =
@@ -67,7 +67,7 @@ void SendRing::put(RunningCall& call, std::uint64_t word, std::uint64_t message,
   put.signal_offset = place_.slots_offset + offset(call.slots, message);
   put.signal = word;
   if (place_.remote && bytes != 0) {
-    put.source = from != nullptr ? from : payload(call.slots, message, bytes);
+    put.source = from != nullptr ? from : call.payload(*this, message, bytes);
     put.target_offset = put.signal_offset + (is_inline(bytes) ? sizeof(std::uint64_t) : kLineBytes);
     put.line_before = from == nullptr && place_.leads && !is_inline(bytes);
   }

@@ -32,7 +32,7 @@ StepPlaces::Place StepPlaces::source_place(const StreamEnd& end, const Step& ste
     case Delivery::read_in_place: {
       if (in.ring.remote()) break;
       const BufferOffers::PeerBuffer& from = offers_.of(in.offer);
-      const std::uintptr_t input = from.input + call_.operand_distance(in.stream.operand);
+      const std::uintptr_t input = from.input + call_.operand_distance(in.stream.operand_of(end.position));
       if (from.input_readable) return {.base = input, .reader_of = in.ring.peer()};
       if (from.input_in_place) return {.base = input, .peers = true};
       break;

@@ -37,8 +37,29 @@ OfferLine StreamAddresses::standing_offer_line(int peer, int reader, std::size_t
 RingPlace StreamAddresses::standing_place(const Stream& stream) const {
   RingPlace place;
   place.peer = context_rank(stream.peer);
-  place.credits = stream.credits;
   place.messages = static_cast<std::uint32_t>(stream.bundles_per_segment());
+  place.remote = !shares_node(installed_.plan.rank, stream.peer);
+  if (!place.remote) return place;
+  const int size = installed_.uses.distant_size;
+  place.stride = distant_entry_bytes(size);
+  place.credit_group = placement_.rings->sizes().of(ring_kind(installed_.plan, size)).credit_group;
+  place.engines.in_rotation = installed_.plan.exchange.exists();
+  return place;
+}
+
+/// Where the receiver's entries are is set when it has told it (take_grants()).
+RingPlace StreamAddresses::standing_place(const Stream& stream, const SendEnd& end) const {
+  RingPlace place = standing_place(stream);
+  place.credit_words = end.credits;
+  return place;
+}
+
+RingPlace StreamAddresses::standing_place(const Stream& stream, const ReceiveEnd& end) const {
+  RingPlace place = standing_place(stream);
+  if (!place.remote) return place;
+  place.slots_offset = end.given[static_cast<std::size_t>(installed_.uses.distant_size)] - 1;
+  place.slots = place.payload_slots = own(place.slots_offset);
+  place.credits_offset = end.credits_offset;
   return place;
 }
 

@@ -29,8 +29,11 @@ class StreamAddresses {
   OfferLine standing_offer_line(int peer, int reader, std::size_t line = 0) const;
   /// One end of a stream; the plan's rank is the sender or the receiver.
   RingPlace ring_place(const Stream& stream, int receiver, int in_index, int sender, int out_index) const;
-  /// The same for a stream on a standing ring.
+  /// The same for a stream on a standing ring; these of a stream to or from another node, whose receiver has taken
+  /// entries for it.
   RingPlace standing_place(const Stream& stream) const;
+  RingPlace standing_place(const Stream& stream, const SendEnd& end) const;
+  RingPlace standing_place(const Stream& stream, const ReceiveEnd& end) const;
   ChannelRings* rings() const noexcept { return placement_.rings; }
 
  private:

@@ -99,7 +99,7 @@ bool WindowSchedule<Host>::arrived(const StreamEnd& end, const Step& step) noexc
   }
   const std::uint64_t message = call_.number(in, end, step);
   if (!in.ring.arrived(call_.slots, call_.signature, message)) return false;
-  return call_.plan->rings == nullptr || finds_payload(in, message, step);
+  return !in.ring.stands() || finds_payload(in, message, step);
 }
 
 /// Whether the payload of a message that has arrived is inside its sender's arena, if it did not fit into its line. A
@@ -230,8 +230,8 @@ void WindowSchedule<Host>::send(const StreamEnd& end, const Step& step) noexcept
 template <class Host>
 void WindowSchedule<Host>::release(const StreamEnd& end, const Step& step) noexcept {
   const InstalledIn& in = call_.plan->in[end.stream];
-  const bool stands = call_.plan->rings != nullptr;
-  if (!(in.stream.credits || stands) || !ends_bundle(in.stream, end, step)) return;
+  const bool stands = in.ring.stands();
+  if (!in.ring.place().credits || !ends_bundle(in.stream, end, step)) return;
   if (in.stream.delivery != Delivery::read_in_place || in.ring.remote() || !offers_.of(in.offer).input_in_place) {
     const std::uint64_t message = call_.number(in, end, step);
     if (stands) {

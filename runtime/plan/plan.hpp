@@ -61,15 +61,17 @@ struct Stream {
   /// 1 only for through_slots, and only if all blocks are equally long.
   int bundle = 1;
   Delivery delivery = Delivery::through_slots;
-  int operand = 0;      ///< read_in_place: which of the sender's operands it is (StreamEnd::position of its source)
-  bool wide = false;    ///< small floats travel as float (partial results of a wide plan)
-  bool credits = true;  ///< false: data dependencies imply every credit; the verifier proves it
+  int operand = 0;       ///< read_in_place: which of the sender's operands it is (StreamEnd::position of its source)
+  int operand_step = 0;  ///< message `position` of a segment is of operand + position x operand_step
+  bool wide = false;     ///< small floats travel as float (partial results of a wide plan)
+  bool credits = true;   ///< false: data dependencies imply every credit; the verifier proves it
   /// The directions of its messages at ties, if the topology lets senders choose them (Topology::selects_ties()); else
   /// all 0.
   Ties ties = {};
   bool operator==(const Stream&) const = default;
   /// How many times per segment a slot is filled.
   int bundles_per_segment() const noexcept { return messages_per_segment / bundle; }
+  int operand_of(int position) const noexcept { return operand + position * operand_step; }
   bool ends_bundle(int position) const noexcept { return bundle == 1 || (position + 1) % bundle == 0; }
 };
 
@@ -156,7 +158,7 @@ struct Plan {
   Dealing dealing = Dealing::block;
   int blocks = 1;           ///< all_gather, reduce_scatter: so many equal parts of each rank's block, rank by rank
   int slots = 2;            ///< slots of every stream of the plan
-  int in_streams_max = 0;   ///< the most in-streams any rank has; equal on all ranks, sizes the staging
+  int in_streams_max = 0;   ///< the most in-streams any rank has; equal on all ranks
   int out_streams_max = 0;  ///< the most out-streams any rank has; equal on all ranks
   int bundle_max = 1;       ///< the largest bundle of any stream of any rank: a slot holds so many segments
   std::vector<Lane> lanes;

@@ -21,7 +21,7 @@ inline int ring_of(std::span<const Stream> streams, std::size_t stream) noexcept
       streams, [&](const Stream& other) { return other.peer == one.peer && other.tag < one.tag; }));
 }
 
-/// The streams of a plan use the rings below this number, from and to each of its peers.
+/// The rings that a plan uses between each two ranks: those of its so many streams.
 inline int rings_of(const Plan& plan) noexcept {
   int rings = plan.exchange.exists() ? 1 : 0;
   for (const std::vector<Stream>* const streams : {&plan.in, &plan.out}) {

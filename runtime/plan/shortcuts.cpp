@@ -66,14 +66,4 @@ std::vector<BlockUse> block_uses(const Plan& plan, const std::function<bool(int)
   return uses;
 }
 
-bool is_only_copied(const Plan& receiver, int in_stream) {
-  for (const Lane& lane : receiver.lanes) {
-    for (const Flow& flow : lane.flows) {
-      const bool uses = std::ranges::any_of(flow.sources, [&](StreamEnd end) { return end.stream == in_stream; });
-      if (uses && flow.sources.size() != 1) return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace torii

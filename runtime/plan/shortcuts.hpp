@@ -40,9 +40,9 @@ constexpr bool exchange_operand_stays(const PairwiseExchange& exchange) noexcept
   return exchange.from >= 0 || exchange.to >= 0;
 }
 
-/// Whether the receiver combines the in-stream with nothing. Only then may it take an operand from private memory: a
-/// kernel cannot fold what a system call has yet to copy.
-bool is_only_copied(const Plan& receiver, int in_stream);
+/// Whether ranks combine no operand that they read in place. Only then may they take it from private memory: a kernel
+/// cannot fold what a system call has yet to copy.
+constexpr bool only_copies_operands(Collective collective) noexcept { return !combines(collective); }
 
 /// Whether a rank makes a buffer offer to a peer in this call. `writes_result`: the peer writes into its result in
 /// place. `by_value`: its operand goes by value, and the message in the slot says so. Without an offer its call may end

@@ -36,6 +36,8 @@ class Matching {
   bool take_arrival(const Receive& receive, Arrival& to) noexcept;
   void keep(Arrival&& arrival) { arrivals_.push_back(std::move(arrival)); }
 
+  /// Nothing waits to be matched.
+  bool is_empty() const noexcept { return posted_.empty() && arrivals_.empty(); }
   const std::vector<Receive*>& posted() const noexcept { return posted_; }
   const std::list<Arrival>& arrivals() const noexcept { return arrivals_; }
   void clear() noexcept;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of point-to-point transfers, and the two streams between a rank and a peer that carry them.
+// The messages of point-to-point transfers, and how a rank exchanges them with a peer: through slots, or within a node
+// by standing rings.
 //
 // A short send travels whole, in one message. A longer one is announced: its bytes stay with the sender until a receive
 // has met it. The receiver then reads them where they are and sends a receipt, or requests them, and they come in
@@ -38,34 +39,18 @@ struct Announced {
 };
 static_assert(sizeof(Heading) + sizeof(Announced) <= kInlineBytes, "announcements fit into the signal's line");
 
-/// A pairwise exchange of all ranks without transfers: its streams are those of point-to-point messages.
-Plan pair_plan(int rank, int ranks);
-/// The payload of a slot. All slots of a rank together take at most 1 MiB, or 64 bytes each.
+/// So many messages with long payloads may be on their way from a rank to another one.
+inline constexpr int kPairPayloads = 8;
+/// The most bytes of a slot or place for payloads: those of a rank together take at most 1 MiB, or 64 bytes each.
 std::size_t pair_slot_bytes(int ranks) noexcept;
 
-/// The streams of a rank to and from one peer. Messages are sent, and taken, in the order of their numbers.
-class PairStreams {
+/// The words that two ranks of one node tell each other beside their messages, in a line of each other's memory.
+class PairWords {
  public:
-  PairStreams(ExchangePeer& peer, std::size_t slot_bytes) noexcept : peer_(&peer), slot_bytes_(slot_bytes) {}
+  /// Towards another node there are none.
+  PairWords() = default;
+  PairWords(std::byte* theirs, const std::byte* own) noexcept : theirs_(theirs), own_(own) {}
 
-  int rank() const noexcept { return peer_->rank; }
-  int context_rank() const noexcept { return peer_->context_rank; }
-  bool remote() const noexcept { return peer_->remote; }
-  /// The most bytes that follow a heading.
-  std::size_t payload_most() const noexcept { return slot_bytes_ - sizeof(Heading); }
-
-  bool may_send(const RunningCall& call) const noexcept {
-    return peer_->out.ring.may_fill(call, call.slots, peer_->sent);
-  }
-  /// May be called if may_send(). `bytes` follow the heading.
-  void send(RunningCall& call, const Heading& heading, const void* payload, std::size_t bytes) noexcept;
-
-  /// The next message, if it has come: its heading. nullptr otherwise.
-  const std::byte* arrived(const RunningCall& call) const noexcept;
-  /// Gives the slot of the message that has arrived back.
-  void take(RunningCall& call) noexcept;
-
-  // Words between ranks of one node, in the lines that offers of an exchange would have.
   /// This rank has failed: what it has announced is no longer there. Its caller may change the bytes from now on.
   void withdraw_announcements() noexcept;
   /// Asked after bytes that the peer has announced were read: they are right if this is false.
@@ -75,10 +60,55 @@ class PairStreams {
   bool is_peer_reading() noexcept;
 
  private:
-  ExchangePeer* peer_;
-  std::size_t slot_bytes_;
+  std::byte* theirs_ = nullptr;
+  const std::byte* own_ = nullptr;
   std::uint64_t reads_told_ = 0;
   std::uint64_t reads_seen_ = 0;
+};
+/// The words take so many bytes.
+inline constexpr std::size_t kPairWordsBytes = 2 * sizeof(std::uint64_t);
+
+/// A message that has come.
+struct Arrived {
+  const std::byte* heading = nullptr;  ///< nullptr: none has
+  const std::byte* payload = nullptr;
+  std::size_t payload_most = 0;  ///< no more bytes fit where it is; at least those of an Announced
+};
+/// A message with so many bytes behind its heading fits into the signal's line.
+inline constexpr std::size_t kPayloadInLineMost = kInlineBytes - sizeof(Heading);
+
+/// The streams of a rank to and from one peer. Messages are sent, and taken, in the order of their numbers.
+class PairStreams {
+ public:
+  struct Peer {
+    int rank = 0;          ///< in the team
+    int context_rank = 0;  ///< in the context
+    bool remote = false;   ///< on another node
+  };
+  virtual ~PairStreams() = default;
+  PairStreams(const PairStreams&) = delete;
+  PairStreams& operator=(const PairStreams&) = delete;
+
+  int rank() const noexcept { return peer_.rank; }
+  int context_rank() const noexcept { return peer_.context_rank; }
+  bool remote() const noexcept { return peer_.remote; }
+  PairWords& words() noexcept { return words_; }
+
+  /// Whether there is room for a message of so many bytes behind its heading.
+  virtual bool may_send(const RunningCall& call, std::size_t bytes) noexcept = 0;
+  /// May be called if may_send(). `bytes` follow the heading.
+  virtual void send(RunningCall& call, const Heading& heading, const void* payload, std::size_t bytes) noexcept = 0;
+  /// The next message, if it has come.
+  virtual Arrived arrived(const RunningCall& call) const noexcept = 0;
+  /// Gives back the room of the message that has arrived.
+  virtual void take(RunningCall& call, const Arrived& message) noexcept = 0;
+
+ protected:
+  PairStreams(const Peer& peer, const PairWords& words) noexcept : peer_(peer), words_(words) {}
+
+ private:
+  const Peer peer_;
+  PairWords words_;
 };
 
 }  // namespace torii

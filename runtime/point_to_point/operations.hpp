@@ -52,6 +52,7 @@ struct Receive : PairOperation {
   bool accepts(const Envelope& sent) const noexcept {
     return (from == kAnyRank || from == sent.from) && (tag == kAnyTag || tag == sent.tag);
   }
+  bool has_room_for(const Envelope& sent) const noexcept { return sent.bytes <= room_bytes && sent.type == type; }
 };
 
 }  // namespace torii

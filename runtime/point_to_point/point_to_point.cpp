@@ -3,17 +3,36 @@
 #include "runtime/point_to_point/point_to_point.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <utility>
 
+#include "runtime/point_to_point/slot_streams.hpp"
+
 namespace torii {
+namespace {
+
+void send_whole(PairStreams& streams, RunningCall& call, const Envelope& envelope, const std::byte* data) noexcept {
+  const Heading heading = {.kind = MessageKind::whole,
+                           .reach = kByValue,
+                           .type = envelope.type,
+                           .tag = envelope.tag,
+                           .bytes = envelope.bytes};
+  streams.send(call, heading, data, envelope.bytes);
+}
+
+}  // namespace
 
 PointToPoint::PointToPoint(Transport& transport, InstalledPlan&& pairs, std::size_t slot_bytes)
-    : pairs_(std::move(pairs)), call_(transport), whole_most_(slot_bytes - sizeof(Heading)) {
+    : pairs_(std::move(pairs)), call_(transport), rank_(pairs_.plan.rank), whole_most_(slot_bytes - sizeof(Heading)) {
   call_.take_up(pairs_, no_shape_, 0);
-  for (ExchangePeer& peer : pairs_.exchange.peers) {
-    peers_.push_back({.streams = PairStreams(peer, slot_bytes), .outgoing = {}, .announced = {}, .requested = {}});
+  for (ExchangePeer& peer : pairs_.exchange.peers) peers_.emplace_back(std::make_unique<SlotStreams>(peer, slot_bytes));
+}
+
+/// A place holds a payload alone. But as much goes whole as with slots.
+PointToPoint::PointToPoint(Transport& transport, const PairArea& area, const RingMembers& members)
+    : call_(transport), rank_(members.rank), whole_most_(area.sizes().place_bytes - sizeof(Heading)) {
+  for (int peer = 0; peer < area.sizes().ranks; ++peer) {
+    if (peer != rank_) peers_.emplace_back(std::make_unique<RingStreams>(transport, area, members, peer));
   }
 }
 
@@ -31,8 +50,7 @@ bool PointToPoint::has_memory(Body&& body) noexcept {
 
 /// nullptr: the rank itself.
 PointToPoint::Peer* PointToPoint::peer_of(int rank) noexcept {
-  const int own = pairs_.plan.rank;
-  return rank == own ? nullptr : &peers_[static_cast<std::size_t>(rank - (rank > own ? 1 : 0))];
+  return rank == rank_ ? nullptr : &peers_[static_cast<std::size_t>(rank - (rank > rank_ ? 1 : 0))];
 }
 
 void PointToPoint::start(Send& send) noexcept {
@@ -40,11 +58,22 @@ void PointToPoint::start(Send& send) noexcept {
   if (!has_memory([&] { begin(send); })) finish(send, Status::no_resource);
 }
 
+bool PointToPoint::sends_at_once(int to, const Envelope& envelope, const std::byte* data) noexcept {
+  Peer* const peer = peer_of(to);
+  if (peer == nullptr || peer->streams->remote()) return false;
+  if (envelope.bytes > whole_most_ || !peer->may_send(call_, envelope.bytes)) return false;
+  send_whole(*peer->streams, call_, envelope, data);
+  return true;
+}
+
 void PointToPoint::begin(Send& send) {
   Peer* const peer = peer_of(send.to);
   if (peer == nullptr) return begin_own(send);
-  const bool is_whole = send.envelope.bytes <= peer->streams.payload_most();
-  if (is_whole && peer->outgoing.empty() && peer->streams.may_send(call_)) return send_whole(*peer, send);
+  const bool is_whole = send.envelope.bytes <= whole_most_;
+  if (is_whole && peer->may_send(call_, send.envelope.bytes)) {
+    send_whole(*peer->streams, call_, send.envelope, send.data);
+    return end(send, peer->streams->remote());
+  }
   peer->outgoing.push_back({.kind = is_whole ? MessageKind::whole : MessageKind::announcement, .send = &send});
   (void)flush(*peer);
 }
@@ -88,6 +117,7 @@ void PointToPoint::add(PairOperation& operation) noexcept {
 }
 
 bool PointToPoint::progress() noexcept {
+  received_at_once_ = 0;
   bool moved = false;
   if (pairs_.remote) call_.note(call_.transport.progress(), -1);
   (void)has_memory([&] {
@@ -95,7 +125,7 @@ bool PointToPoint::progress() noexcept {
       if (call_.status != Status::ok) return;
       if (drain(peer)) moved = true;
       if (!peer.outgoing.empty() && flush(peer)) moved = true;
-      if (!peer.announced.empty() && peer.streams.is_peer_reading()) moved = true;
+      if (!peer.announced.empty() && peer.streams->words().is_peer_reading()) moved = true;
     }
     if (!reads_.empty() && read_portions()) moved = true;
     if (!leaving_.empty() && finish_leaving()) moved = true;
@@ -103,10 +133,11 @@ bool PointToPoint::progress() noexcept {
   return moved || call_.status != Status::ok;
 }
 
-/// Sends what the slots have room for.
+/// Sends what there is room for.
 bool PointToPoint::flush(Peer& peer) {
   bool moved = false;
-  while (!peer.outgoing.empty() && call_.status == Status::ok && peer.streams.may_send(call_)) {
+  while (!peer.outgoing.empty() && call_.status == Status::ok &&
+         peer.streams->may_send(call_, peer.outgoing.front().payload_bytes(whole_most_))) {
     if (tell(peer, peer.outgoing.front())) peer.outgoing.pop_front();
     moved = true;
   }
@@ -119,22 +150,23 @@ bool PointToPoint::tell(Peer& peer, Outgoing& next) {
   heading.kind = next.kind;
   if (next.send == nullptr) {
     heading.bytes = next.number;
-    peer.streams.send(call_, heading, nullptr, 0);
+    peer.streams->send(call_, heading, nullptr, 0);
     if (next.receive != nullptr) finish(*next.receive);
     return true;
   }
   Send& send = *next.send;
   const std::size_t bytes = send.envelope.bytes;
   if (next.kind == MessageKind::part) {
-    heading.bytes = std::min(bytes - next.sent_bytes, peer.streams.payload_most());
-    peer.streams.send(call_, heading, send.data + next.sent_bytes, heading.bytes);
+    heading.bytes = next.payload_bytes(whole_most_);
+    peer.streams->send(call_, heading, send.data + next.sent_bytes, heading.bytes);
     next.sent_bytes += heading.bytes;
     if (next.sent_bytes != bytes) return false;
-    end(send, peer.streams.remote());
+    end(send, peer.streams->remote());
     return true;
   }
   if (next.kind == MessageKind::whole) {
-    send_whole(peer, send);
+    send_whole(*peer.streams, call_, send.envelope, send.data);
+    end(send, peer.streams->remote());
     return true;
   }
   heading.type = send.envelope.type;
@@ -142,31 +174,21 @@ bool PointToPoint::tell(Peer& peer, Outgoing& next) {
   heading.bytes = bytes;
   Announced announced;
   send.number = announced.number = peer.announcements++;
-  if (!peer.streams.remote()) {
+  if (!peer.streams->remote()) {
     heading.reach = send.reachable ? kInArena : kReadable;
     announced.place = send.reachable ? static_cast<std::uint64_t>(send.offset)
                                      : static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(send.data));
   }
   peer.announced.push_back(&send);
-  peer.streams.send(call_, heading, &announced, sizeof(announced));
+  peer.streams->send(call_, heading, &announced, sizeof(announced));
   return true;
-}
-
-void PointToPoint::send_whole(Peer& peer, Send& send) {
-  const Heading heading = {.kind = MessageKind::whole,
-                           .reach = kByValue,
-                           .type = send.envelope.type,
-                           .tag = send.envelope.tag,
-                           .bytes = send.envelope.bytes};
-  peer.streams.send(call_, heading, send.data, send.envelope.bytes);
-  end(send, peer.streams.remote());
 }
 
 /// The peer wants the bytes of an announced send, or has read them.
 void PointToPoint::answer(Peer& peer, const Heading& heading) {
   const auto found = std::ranges::find(peer.announced, heading.bytes, &Send::number);
   if (found == peer.announced.end()) {
-    return fail(Status::transport, peer.streams.context_rank(),
+    return fail(Status::transport, peer.streams->context_rank(),
                 "it answers send " + std::to_string(heading.bytes) + ", which was not announced to it");
   }
   Send& send = **found;
@@ -207,7 +229,7 @@ void PointToPoint::fail(Status status, int context_rank, std::string text) {
 
 void PointToPoint::abandon(Status status) noexcept {
   for (Peer& peer : peers_) {
-    peer.streams.withdraw_announcements();
+    peer.streams->words().withdraw_announcements();
     peer.outgoing.clear();
     peer.announced.clear();
     peer.requested.clear();

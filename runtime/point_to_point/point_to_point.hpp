@@ -3,9 +3,11 @@
 // receiver, whichever is there first.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "runtime/point_to_point/matching.hpp"
 #include "runtime/point_to_point/messages.hpp"
 #include "runtime/point_to_point/operations.hpp"
+#include "runtime/point_to_point/pair_rings.hpp"
 
 namespace torii {
 
@@ -20,14 +23,20 @@ namespace torii {
 /// receiver. Memory of the caller's is written by its own rank only: a receiver fetches, a sender never stores there.
 class PointToPoint {
  public:
-  /// `pairs` is an installed pair_plan(), for slots of `slot_bytes`.
+  /// Through slots of `slot_bytes`: `pairs` is an installed pair_plan().
   PointToPoint(Transport& transport, InstalledPlan&& pairs, std::size_t slot_bytes);
+  /// By standing rings: all members are on one node, and may be told without put() (Transport::sleeping()).
+  PointToPoint(Transport& transport, const PairArea& area, const RingMembers& members);
   PointToPoint(const PointToPoint&) = delete;
   PointToPoint& operator=(const PointToPoint&) = delete;
 
   /// Begins the operation, which must stay where it is until it is done; it may be done at once.
   void start(Send& send) noexcept;
   void start(Receive& receive) noexcept;
+  /// For callers that wait: the whole operation at once, and nothing is kept of it. False if it has to be started: it
+  /// cannot end now, or it might overtake another one.
+  bool sends_at_once(int to, const Envelope& envelope, const std::byte* data) noexcept;
+  bool receives_at_once(Receive& receive) noexcept;
   /// Takes a receive back that has met no send. False if it has met one: it will then be done.
   bool withdraw(Receive& receive) noexcept;
   /// True if something moved.
@@ -59,9 +68,19 @@ class PointToPoint {
     Receive* receive = nullptr;  ///< receipt: done when the receipt has left, since this rank may make no more calls
     std::uint64_t number = 0;    ///< request, receipt
     std::size_t sent_bytes = 0;
+    /// The bytes behind the heading of the next message of it; at most `most` of a send's.
+    std::size_t payload_bytes(std::size_t most) const noexcept {
+      if (send == nullptr) return 0;
+      return kind == MessageKind::announcement ? sizeof(Announced) : std::min(send->envelope.bytes - sent_bytes, most);
+    }
   };
   struct Peer {
-    PairStreams streams;
+    explicit Peer(std::unique_ptr<PairStreams> made) noexcept : streams(std::move(made)) {}
+    /// Whether a message may be sent now: there is room, and nothing has to leave before it.
+    bool may_send(const RunningCall& call, std::size_t bytes) noexcept {
+      return outgoing.empty() && streams->may_send(call, bytes);
+    }
+    std::unique_ptr<PairStreams> streams;
     std::deque<Outgoing> outgoing;    ///< in the order in which it leaves
     std::deque<Send*> announced;      ///< sends whose bytes the peer has not taken
     std::uint64_t announcements = 0;  ///< so far
@@ -82,9 +101,9 @@ class PointToPoint {
   void begin(Send& send);
   void begin_own(Send& send);
   bool drain(Peer& peer);
-  void understand(Peer& peer, const Heading& heading, const std::byte* payload);
-  void take_envelope(Peer& peer, const Heading& heading, const std::byte* payload);
-  void take_part(Peer& peer, const Heading& heading, const std::byte* payload);
+  void understand(Peer& peer, const Heading& heading, const Arrived& message);
+  void take_envelope(Peer& peer, const Heading& heading, const Arrived& message);
+  void take_part(Peer& peer, const Heading& heading, const Arrived& message);
   void answer(Peer& peer, const Heading& heading);
   void meet(Receive& receive, const Arrival& arrival);
   void meet_announced(Receive& receive, const Arrival& arrival);
@@ -92,7 +111,6 @@ class PointToPoint {
   bool fits(Receive& receive, const Envelope& envelope);
   bool flush(Peer& peer);
   bool tell(Peer& peer, Outgoing& next);
-  void send_whole(Peer& peer, Send& send);
   bool read_portions();
   bool finish_leaving() noexcept;
   void add(PairOperation& operation) noexcept;
@@ -100,12 +118,14 @@ class PointToPoint {
   void finish(PairOperation& operation, Status status = Status::ok) noexcept;
   void fail(Status status, int context_rank, std::string text);
 
-  InstalledPlan pairs_;
+  InstalledPlan pairs_;  ///< with slots; blank with rings
   CallShape no_shape_;
   RunningCall call_;
-  std::size_t whole_most_;  ///< bytes of a send that goes whole
+  const int rank_;
+  const std::size_t whole_most_;  ///< bytes of a send that goes whole, and of a part
   std::vector<Peer> peers_;
   Matching matching_;
+  int received_at_once_ = 0;  ///< since the last progress()
   std::vector<Read> reads_;
   std::vector<PairOperation*> leaving_;  ///< all is put, but engines still hold what this rank has to move on
   PairOperation* first_open_ = nullptr;  ///< of those that are not done: abandon() finds each, whatever list lost it

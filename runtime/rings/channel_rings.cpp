@@ -45,12 +45,29 @@ ChannelRings::ChannelRings(Transport& transport, const RingArea& area, const Rin
 void ChannelRings::set_entries(RingEnd& end, int receiver, int ring, int sender) const noexcept {
   for (const EntryKind kind : kKinds) {
     const std::uint64_t offset =
-        members_.offsets[static_cast<std::size_t>(receiver)] + area_.entries(kind, channel_, ring, sender);
+        members_.offsets[static_cast<std::size_t>(receiver)] + area_.entries(kind, channel_, ring, place(sender));
     end.entries[static_cast<std::size_t>(kind)] = transport_.mapped(context_rank(receiver), offset);
   }
   end.rank = receiver == members_.rank ? sender : receiver;
   end.peer = context_rank(end.rank);
   end.sleeping = transport_.sleeping(end.peer);
+}
+
+void ChannelRings::set_distant(SendEnd& end, int receiver, int ring) const noexcept {
+  end.rank = receiver;
+  end.peer = context_rank(receiver);
+  const int self = context_rank(members_.rank);
+  end.credits = transport_.mapped(self, own_offset() + area_.credits(channel_, ring, receiver));
+  end.grants = transport_.mapped(self, own_offset() + area_.grant(channel_, ring, receiver, 0));
+  end.known = static_cast<std::uint64_t>(sizes().of(sizes().kind_of(ring)).entries);
+}
+
+void ChannelRings::set_distant(ReceiveEnd& end, int sender, int ring) const noexcept {
+  end.rank = sender;
+  end.peer = context_rank(sender);
+  const std::uint64_t offset = members_.offsets[static_cast<std::size_t>(sender)];
+  end.credits_offset = offset + area_.credits(channel_, ring, members_.rank);
+  end.grants_offset = offset + area_.grant(channel_, ring, members_.rank, 0);
 }
 
 ChannelRings::OwnRing& ChannelRings::own_ring(int ring) {
@@ -71,8 +88,13 @@ SendEnd& ChannelRings::to(int receiver, int ring) {
   std::unique_ptr<SendEnd>& place = place_in(to_[static_cast<std::size_t>(receiver)], ring);
   if (place == nullptr) {
     place = std::make_unique<SendEnd>();
+    if (is_distant(receiver)) {
+      set_distant(*place, receiver, ring);
+      return *place;
+    }
     set_entries(*place, receiver, ring, members_.rank);
-    place->count = transport_.mapped(context_rank(members_.rank), own_offset() + area_.count(channel_, ring, receiver));
+    place->count = transport_.mapped(context_rank(members_.rank),
+                                     own_offset() + area_.count(channel_, ring, this->place(receiver)));
   }
   return *place;
 }
@@ -82,9 +104,13 @@ ReceiveEnd& ChannelRings::from(int sender, int ring) {
   std::unique_ptr<ReceiveEnd>& place = place_in(from_[static_cast<std::size_t>(sender)], ring);
   if (place == nullptr) {
     place = std::make_unique<ReceiveEnd>();
+    if (is_distant(sender)) {
+      set_distant(*place, sender, ring);
+      return *place;
+    }
     set_entries(*place, members_.rank, ring, sender);
     place->count = transport_.mapped(context_rank(sender), members_.offsets[static_cast<std::size_t>(sender)] +
-                                                               area_.count(channel_, ring, members_.rank));
+                                                               area_.count(channel_, ring, this->place(members_.rank)));
     place->sender_arena = transport_.mapped(context_rank(sender), 0);
     place->arena_bytes = transport_.arena_bytes();
   }
@@ -92,10 +118,20 @@ ReceiveEnd& ChannelRings::from(int sender, int ring) {
 }
 
 TeamRings::TeamRings(Transport& transport, const RingSizes& sizes, RingMembers members)
-    : area_(sizes), members_(std::move(members)) {
+    : transport_(transport), shared_{RingArea(sizes), std::move(members)} {
   for (int channel = 0; channel < sizes.channels; ++channel) {
-    channels_.push_back(std::make_unique<ChannelRings>(transport, area_, members_, channel));
+    channels_.push_back(std::make_unique<ChannelRings>(transport, shared_.area, shared_.members, channel));
   }
+}
+
+void TeamRings::add(std::size_t channel, const RingSizes& sizes, std::vector<std::uint64_t> offsets) {
+  auto place = std::make_unique<const Place>(
+      Place{RingArea(sizes),
+            {shared_.members.rank, shared_.members.context_ranks, std::move(offsets), shared_.members.places}});
+  auto rings = std::make_unique<ChannelRings>(transport_, place->area, place->members, 0);
+  if (channels_.size() <= channel) channels_.resize(channel + 1);
+  own_.push_back(std::move(place));
+  channels_[channel] = std::move(rings);
 }
 
 }  // namespace torii

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The standing rings of one channel of a team, whose ranks are all on one node. They exist as long as the team; the
-// plans of calls use them one after the other.
+// The standing rings of one channel of a team. They exist as long as the team; the plans of calls use them one after
+// the other.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "runtime/fabric/transport.hpp"
@@ -20,6 +21,7 @@ struct RingMembers {
   int rank = 0;                        ///< this one
   std::vector<int> context_ranks;      ///< of the members
   std::vector<std::uint64_t> offsets;  ///< of the members' areas in their arenas
+  std::vector<int> places = {};  ///< among the members of this node; -1 on another one. Empty: all are here, in order
 };
 
 /// Ranks are those of the team. Not thread-safe.
@@ -29,6 +31,7 @@ class ChannelRings {
   ChannelRings(Transport& transport, const RingArea& area, const RingMembers& members, int channel);
 
   const RingSizes& sizes() const noexcept { return area_.sizes(); }
+  bool is_distant(int rank) const noexcept { return place(rank) < 0; }
   /// An end of a ring, made when it is first asked for. Ends stay where they are.
   SendEnd& to(int receiver, int ring);
   ReceiveEnd& from(int sender, int ring);
@@ -41,6 +44,11 @@ class ChannelRings {
     outbox_offset_ = offset;
     outbox_memory_ = transport_.mapped(context_rank(members_.rank), offset);
   }
+  /// Between calls: memory of another size takes the place of what there was. That must stay as it is, for readers.
+  void move_outbox(std::uint64_t offset, std::size_t bytes) noexcept {
+    outbox_.move_to(bytes);
+    place_outbox(offset);
+  }
   bool has_outbox() const noexcept { return outbox_memory_ != nullptr; }
   std::byte* outbox_memory() const noexcept { return outbox_memory_; }
   /// Its place in this rank's arena.
@@ -49,9 +57,11 @@ class ChannelRings {
   /// The first of the lines of buffer offers: this rank's to that peer, in the peer's arena, and the peer's to this
   /// rank.
   std::uint64_t offers_offset_at(int peer) const noexcept {
-    return members_.offsets[static_cast<std::size_t>(peer)] + area_.offers(channel_, members_.rank);
+    return members_.offsets[static_cast<std::size_t>(peer)] + area_.offers(channel_, place(members_.rank));
   }
-  std::uint64_t offers_offset_from(int peer) const noexcept { return own_offset() + area_.offers(channel_, peer); }
+  std::uint64_t offers_offset_from(int peer) const noexcept {
+    return own_offset() + area_.offers(channel_, place(peer));
+  }
   /// How many offers this rank has made to that peer in exchanges; the peer has made as many.
   std::uint64_t& exchange_offers(int peer) noexcept { return exchange_offers_[static_cast<std::size_t>(peer)]; }
 
@@ -70,9 +80,15 @@ class ChannelRings {
   template <class End>
   using ByRing = std::vector<std::unique_ptr<End>>;
 
+  /// The member's place on this node.
+  int place(int rank) const noexcept {
+    return members_.places.empty() ? rank : members_.places[static_cast<std::size_t>(rank)];
+  }
   std::uint64_t own_offset() const noexcept { return members_.offsets[static_cast<std::size_t>(members_.rank)]; }
   int context_rank(int rank) const noexcept { return members_.context_ranks[static_cast<std::size_t>(rank)]; }
   void set_entries(RingEnd& end, int receiver, int ring, int sender) const noexcept;
+  void set_distant(SendEnd& end, int receiver, int ring) const noexcept;
+  void set_distant(ReceiveEnd& end, int sender, int ring) const noexcept;
   OwnRing& own_ring(int ring);
 
   Transport& transport_;
@@ -92,17 +108,31 @@ class ChannelRings {
 /// Those of all channels of a team.
 class TeamRings {
  public:
+  /// Those of the channels that calls share.
   TeamRings(Transport& transport, const RingSizes& sizes, RingMembers members);
   TeamRings(const TeamRings&) = delete;
   TeamRings& operator=(const TeamRings&) = delete;
 
-  const RingArea& area() const noexcept { return area_; }
+  /// The area and the places of the shared channels.
+  const RingArea& area() const noexcept { return shared_.area; }
+  const RingMembers& members() const noexcept { return shared_.members; }
+  std::size_t shared() const noexcept { return static_cast<std::size_t>(area().sizes().channels); }
+
+  bool has(std::size_t channel) const noexcept { return channel < channels_.size() && channels_[channel] != nullptr; }
   ChannelRings& on(std::size_t channel) noexcept { return *channels_[channel]; }
-  std::size_t channels() const noexcept { return channels_.size(); }
+  /// A channel behind the shared ones gets rings of its own, in an area of one channel. `offsets`: where it is in the
+  /// members' arenas.
+  void add(std::size_t channel, const RingSizes& sizes, std::vector<std::uint64_t> offsets);
 
  private:
-  const RingArea area_;
-  const RingMembers members_;
+  struct Place {
+    RingArea area;
+    RingMembers members;
+  };
+
+  Transport& transport_;
+  const Place shared_;
+  std::vector<std::unique_ptr<const Place>> own_;  ///< of the channels behind the shared ones that have rings
   std::vector<std::unique_ptr<ChannelRings>> channels_;
 };
 

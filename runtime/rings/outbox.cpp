@@ -9,6 +9,13 @@
 
 namespace torii {
 
+void Outbox::move_to(std::size_t bytes) noexcept {
+  bytes_ = bytes;
+  next_ = limit_ = touched_bytes_ = reach_bytes_ = 0;
+  extents_first_ = extents_end_;
+  readers_first_ = readers_end_;
+}
+
 void Outbox::allow_readers(std::size_t readers) {
   constexpr std::size_t kCallsAhead = 64;
   if (readers <= readers_most_) return;
@@ -32,8 +39,7 @@ void Outbox::free_oldest() noexcept {
 /// Calls run ahead of their readers in a part of the outbox: two long ones, or many short ones. More would only touch
 /// new pages and leave the caches.
 std::size_t Outbox::reach(std::size_t bytes) const noexcept {
-  constexpr auto kAheadBytes = tuned<std::size_t>("outbox.ahead_bytes");
-  return std::min(bytes_, std::max(2 * bytes, kAheadBytes));
+  return std::min(bytes_, std::max(2 * bytes, kOutboxAheadBytes));
 }
 
 std::size_t Outbox::reach_for(std::size_t bytes) noexcept {

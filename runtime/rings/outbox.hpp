@@ -10,9 +10,13 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/rings/ring_ends.hpp"
 
 namespace torii {
+
+/// Calls use at least so much of an outbox before they wait for readers.
+inline constexpr auto kOutboxAheadBytes = tuned<std::size_t>("outbox.ahead_bytes");
 
 /// A call takes one extent as it begins, or none: so nobody holds a part and waits for another one. Extents become free
 /// in the order of calls, each when the counts of all its readers have come to the call's last messages.
@@ -28,6 +32,8 @@ class Outbox {
   /// Calls whose extents have so many bytes are about to come. Returns by how much more of the outbox, from its
   /// beginning, calls may use now.
   std::size_t reach_for(std::size_t bytes) noexcept;
+  /// Other memory takes its place, of so many bytes. Payloads that are still to be read stay in the old one.
+  void move_to(std::size_t bytes) noexcept;
   /// From now on a call may have so many readers. Throws std::bad_alloc.
   void allow_readers(std::size_t readers);
 

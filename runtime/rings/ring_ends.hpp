@@ -7,16 +7,29 @@
 // to one.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 
 #include "runtime/fabric/transport.hpp"
 #include "runtime/fabric/words.hpp"
 #include "runtime/rings/ring_area.hpp"
 
 namespace torii {
+
+/// The signal of a line in which a rank tells another node where it has memory for it. The line is written once.
+inline constexpr std::uint64_t kToldSignal = 0x746f726969'67726e;
+/// The word of the place in such a line; nothing if it has not come.
+inline std::optional<std::uint64_t> read_told(const std::byte* line) noexcept {
+  if (load_word(line) != kToldSignal) return {};
+  std::uint64_t place = 0;
+  std::memcpy(&place, line + sizeof(std::uint64_t), sizeof(place));
+  return place;
+}
 
 /// The part of an end that both ends of a ring have.
 struct RingEnd {
@@ -36,6 +49,11 @@ struct alignas(kLineBytes) SendEnd : RingEnd {
   // The payloads of the call's messages that are too long for their lines:
   std::size_t part = 0;           ///< where they begin in the outbox
   std::size_t payload_bytes = 0;  ///< from one place to the next
+  // Towards another node `known` is the number below which all messages may be sent.
+  std::byte* credits = nullptr;                        ///< own arena: a word for each entry
+  const std::byte* grants = nullptr;                   ///< own arena: a line for each size of entries
+  std::array<std::uint64_t, kDistantSizes> granted{};  ///< where the receiver's entries are, plus one; 0: not yet told
+  std::array<std::byte, kInlineBytes> in_line{};       ///< the payload of a message that fits into its line
 
   /// Whether the receiver has taken all messages below `number`.
   bool is_taken_below(std::uint64_t number) noexcept {
@@ -52,6 +70,11 @@ struct alignas(kLineBytes) ReceiveEnd : RingEnd {
   std::uint64_t taken = 0;                  ///< all messages below
   std::uint64_t ahead = 0;                  ///< bit i: message taken + 1 + i has been taken too
   std::uint64_t published = 0;
+  // From another node:
+  std::uint64_t credits_offset = 0;                  ///< in the sender's arena
+  std::uint64_t grants_offset = 0;                   ///< likewise
+  std::array<std::uint64_t, kDistantSizes> given{};  ///< where the entries are in the own arena, plus one; 0: nowhere
+  std::array<std::uint8_t, kRingEntriesMax> in_group{};  ///< for each group of entries how many of it have been taken
 
   /// The message has been taken. It is fewer than kRingEntriesMax behind the first one that has not been.
   void take(std::uint64_t message) noexcept {

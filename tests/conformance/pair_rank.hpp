@@ -2,6 +2,7 @@
 // A rank, as a thread, with its sends and receives below the public interface.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "runtime/point_to_point/point_to_point.hpp"
+#include "runtime/point_to_point/slot_streams.hpp"
 #include "tests/conformance/distant.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/shared_memory/shared_memory.hpp"
@@ -26,7 +28,8 @@ enum class Memory { in_arena, readable, closed };
 
 struct Setting {
   Memory memory = Memory::closed;
-  std::vector<int> nodes;  ///< by rank; empty: one node
+  std::vector<int> nodes = {};  ///< by rank; empty: one node
+  bool on_rings = false;        ///< which is for one node
 };
 
 /// One rank: a transport and the sends and receives of its thread.
@@ -41,6 +44,10 @@ class PairRank {
         shared_memory_(bootstrap, *arena_, peers_, 2, setting.memory == Memory::readable ? Switch::on : Switch::off),
         distant_(shared_memory_, setting.nodes, seed * 1000 + static_cast<std::uint64_t>(bootstrap.rank())) {
     slot_bytes_ = pair_slot_bytes(bootstrap.ranks());
+    if (setting.on_rings) {
+      begin_on_rings();
+      return;
+    }
     const Plan plan = pair_plan(bootstrap.rank(), bootstrap.ranks());
     const StagingShape shape = staging_shape(plan, slot_bytes_, Widening::none, !setting.nodes.empty());
     Placement placement;
@@ -48,8 +55,10 @@ class PairRank {
     placement.staging_offsets = gather_values(bootstrap, arena_->allocate(shape.total_bytes));
     for (int peer = 0; peer < bootstrap.ranks(); ++peer) placement.context_ranks.push_back(peer);
     pairs.emplace(distant_, install(plan, slot_bytes_, Widening::none, placement), slot_bytes_);
-    // The same streams once more, for a rank that breaks the rules.
-    raw_ = install(plan, slot_bytes_, Widening::none, placement);
+    raw_plan_ = install(plan, slot_bytes_, Widening::none, placement);
+    raw_call_.take_up(raw_plan_, no_shape_, 0);
+    for (ExchangePeer& peer : raw_plan_.exchange.peers)
+      raw_.push_back(std::make_unique<SlotStreams>(peer, slot_bytes_));
   }
 
   /// Memory for bytes that are sent.
@@ -100,12 +109,18 @@ class PairRank {
   }
   /// A message that no rank sends by itself.
   void forge(int to, const Heading& heading, std::size_t bytes) {
-    RunningCall call(distant_);
-    const CallShape no_shape;
-    call.take_up(raw_, no_shape, 0);
     const std::vector<std::byte> payload(bytes, std::byte{0xff});
-    auto& peer = raw_.exchange.peers[static_cast<std::size_t>(to - (to > bootstrap_.rank() ? 1 : 0))];
-    PairStreams(peer, slot_bytes_).send(call, heading, payload.data(), bytes);
+    PairStreams& streams = *raw_[static_cast<std::size_t>(to - (to > bootstrap_.rank() ? 1 : 0))];
+    streams.send(raw_call_, heading, payload.data(), bytes);
+  }
+  /// Takes so many messages of a peer that sends to this rank, and nothing else. Nobody receives them.
+  void take(int from, int messages) {
+    PairStreams& streams = *raw_[static_cast<std::size_t>(from - (from > bootstrap_.rank() ? 1 : 0))];
+    for (int i = 0; i < messages; ++i) {
+      const Arrived message = streams.arrived(raw_call_);
+      ASSERT_NE(message.heading, nullptr) << i;
+      streams.take(raw_call_, message);
+    }
   }
   std::size_t slot_bytes() const { return slot_bytes_; }
   std::uint64_t reads() const { return distant_.reads(); }
@@ -115,6 +130,19 @@ class PairRank {
   std::deque<Receive> receives;
 
  private:
+  void begin_on_rings() {
+    const PairArea area(pair_sizes(bootstrap_.ranks()));
+    RingMembers members;
+    members.rank = bootstrap_.rank();
+    members.offsets = gather_values(bootstrap_, arena_->allocate(std::max<std::size_t>(area.total_bytes(), 1)));
+    for (int peer = 0; peer < bootstrap_.ranks(); ++peer) members.context_ranks.push_back(peer);
+    pairs.emplace(distant_, area, members);
+    for (int peer = 0; peer < bootstrap_.ranks(); ++peer) {
+      if (peer == members.rank) continue;
+      raw_.push_back(std::make_unique<RingStreams>(distant_, area, members, peer));
+    }
+  }
+
   Bootstrap& bootstrap_;
   const Setting setting_;
   shared_memory::Nodes nodes_;
@@ -123,18 +151,30 @@ class PairRank {
   shared_memory::SharedMemory shared_memory_;
   Distant distant_;
   std::size_t slot_bytes_ = 0;
-  InstalledPlan raw_;
+  // The same streams once more, for a rank that breaks the rules.
+  InstalledPlan raw_plan_;
+  CallShape no_shape_;
+  RunningCall raw_call_{distant_};
+  std::vector<std::unique_ptr<PairStreams>> raw_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 
-/// Two ranks of a node in memory that nobody else reads.
+/// So many ranks of a node in memory that nobody else reads, with slots and on rings.
+template <class Body>
+void with_ranks(int ranks, Body&& body, Setting setting = {}) {
+  for (const bool on_rings : {false, true}) {
+    setting.on_rings = on_rings;
+    run_ranks_as_threads(ranks, [&](Bootstrap& bootstrap) {
+      SCOPED_TRACE(on_rings ? "on rings" : "with slots");
+      PairRank own(bootstrap, setting);
+      body(own, bootstrap.rank());
+      own.leave();
+    });
+  }
+}
 template <class Body>
 void with_two(Body&& body, const Setting& setting = {}) {
-  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
-    PairRank own(bootstrap, setting);
-    body(own, bootstrap.rank());
-    own.leave();
-  });
+  with_ranks(2, body, setting);
 }
 
 }  // namespace torii::tests

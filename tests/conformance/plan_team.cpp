@@ -62,6 +62,7 @@ class PlanRank {
     if (run.arena_ends_at) distant_.end_arena_at(*run.arena_ends_at);
     Placement placement;
     placement.transport = &faulty_;
+    placement.collective = run.collective;
     for (int peer = 0; peer < bootstrap.ranks(); ++peer) placement.context_ranks.push_back(peer);
     placement.plan_of = [&run](int peer) { return run.plans[static_cast<std::size_t>(peer)]; };
     if (run.rings) {

@@ -129,33 +129,6 @@ TEST(Teams, AWaitOnOneMovesTheOther) {
   }
 }
 
-/// The same while B empties its staging for plans that no longer fit: that waits for all ranks, too. Its slots are so
-/// large that few plans fit.
-TEST(Teams, AWaitForStagingMovesTheOther) {
-  run_as_threads(team_of(2, "SLOTS=64\nCHANNELS=3\nALGORITHM=binomial"), [](torii_context*, torii_team* a) {
-    torii_team* const b = twin_of(a, 512 * 1024);
-    ASSERT_NE(b, nullptr);
-    const int rank = torii_team_rank(a);
-    for (int round = 0; round < 6; ++round) {
-      Operation on_a(200'000, rank, round);
-      const torii_call call = on_a.call();
-      ASSERT_EQ(torii_start(a, &call, &on_a.request), TORII_OK) << torii_last_error();
-      if (rank == 1) {
-        ASSERT_EQ(torii_wait(&on_a.request), TORII_OK) << torii_last_error();
-      }
-      for (int root = 0; root < 2; ++root) {
-        std::vector<std::int64_t> data(9, 5 * round + root);
-        ASSERT_EQ(torii_broadcast(b, data.data(), data.size(), TORII_I64, root), TORII_OK) << torii_last_error();
-      }
-      if (rank == 0) {
-        ASSERT_EQ(torii_wait(&on_a.request), TORII_OK) << torii_last_error();
-      }
-      EXPECT_TRUE(on_a.is_right(2, round));
-    }
-    EXPECT_EQ(torii_team_destroy(b), TORII_OK) << torii_last_error();
-  });
-}
-
 /// ProgressThreads move the operations between two calls of torii_test, so the caller itself never finds anything to
 /// move.
 TEST(Requests, WhatHelpersMoveIsProgress) {

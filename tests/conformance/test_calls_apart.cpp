@@ -16,7 +16,7 @@ namespace {
 ThreadTeam apart(int ranks, const std::string& settings = "") {
   ThreadTeam options;
   options.ranks = ranks;
-  options.settings = "STANDING_RINGS=1\nCHANNELS=1\nTIMEOUT=20\n" + settings;
+  options.settings = "CHANNELS=1\nTIMEOUT=20\n" + settings;
   return options;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank whose own words do not leave while all members have come to the first call of a plan: a timeout says so.
+// A rank whose own words do not leave while all members have come to a call: a timeout says so.
 #include <gtest/gtest.h>
 #include <torii/torii.h>
 
@@ -18,7 +18,7 @@ TEST(HeldWords, ATimeoutNamesThem) {
     run_as_threads(ranks, [&](torii_context*, torii_team* team) {
       EXPECT_EQ(torii_barrier(team), TORII_TIMEOUT) << torii_last_error();
       const std::string text = torii_last_error();
-      EXPECT_NE(text.find(" before its first message, waiting for its own words to leave"), std::string::npos) << text;
+      EXPECT_NE(text.find(" at its end, waiting for its own messages to leave"), std::string::npos) << text;
     });
   }
 }

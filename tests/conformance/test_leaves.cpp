@@ -104,6 +104,22 @@ TEST(Leaves, HaveOneSumOnAnyNumberOfRanks) {
   }
 }
 
+/// Rank 1 gives 14 values to each other one, which take turns on 12 streams.
+TEST(Leaves, MayBeMoreValuesThanStreams) {
+  const Counts counts = {1, 254, 1};
+  for (const char* const algorithm : {"node", "binomial"}) {
+    ThreadTeam options = leaf_team(3);
+    options.algorithm = algorithm;
+    options.segment_bytes = 4096;
+    run_as_threads(options, [&](torii_context*, torii_team* team) {
+      for (const std::size_t count : {std::size_t{1}, std::size_t{9000}}) {
+        EXPECT_GT(check(team, counts, 256, count, {.may_be_refused = true}), 0);
+        if (::testing::Test::HasFailure()) return;
+      }
+    });
+  }
+}
+
 TEST(Leaves, MayBeFewerThanRanks) {
   check_on(leaf_team(5), 1, 1, {1, 3000});
   if (!is_slow()) check_on(leaf_team(7), 3, 2, {1, 3000});

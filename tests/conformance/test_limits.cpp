@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The most ranks of a team: what rows plan for 1024 of them, that it fits in the memory set aside for plans, that such
-// a team runs, and that one with a rank more is refused.
+// The most ranks of a team: what rows plan for 1024 of them, that it fits into standing rings, that such a team runs,
+// and that one with a rank more is refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "api/team/team.hpp"
+#include "api/calls/plan_maker.hpp"
 #include "collectives/proof/verify.hpp"
 #include "collectives/selection/catalogue.hpp"
 #include "collectives/selection/selection.hpp"
@@ -80,13 +80,42 @@ void expect_refused(const PlanRequest& request) {
   }
 }
 
-/// A call whose algorithm the table selects is never refused for want of staging.
-TEST(Limits, WhatAutoSelectsFitsInATeamsStaging) {
+/// The rings of a team whose members are on one node, or each on a node of its own.
+struct RingsOfTeam {
+  int channels = 2;
+  std::size_t memory_bytes = kUnbounded;
+  bool balances = false;
+  RingSizes of(int ranks, bool several_nodes) const {
+    return several_nodes ? distant_ring_sizes(1, ranks, channels, balances, memory_bytes)
+                         : ring_sizes(ranks, channels, memory_bytes);
+  }
+};
+
+/// Rank 1 has most leaves, in more subtrees than there are streams for them; the last one may have none.
+LeafIntervals leaves_of(int ranks) {
+  std::vector<std::size_t> counts(static_cast<std::size_t>(ranks), 1);
+  counts[1] = 32766;
+  if (ranks > 2) counts.back() = 0;
+  return LeafIntervals(counts);
+}
+
+/// No call whose algorithm the table selects is refused, whatever it selects for its length.
+TEST(Limits, WhatAutoSelectsFitsIntoATeamsRings) {
+  constexpr std::size_t kPinned = std::size_t{64} << 20;  // a quarter of the least arena
   int selected_plans = 0;
   int shortened = 0;
   for (const int ranks : {2, 3, 7, 16, 33, 64, 100, 256, 257, 512, kRanksMost}) {
     for (const Topology& topology : shapes_of(ranks)) {
-      for (const PlanRequest& request : requests_on(topology)) {
+      std::vector<PlanRequest> requests = requests_on(topology);
+      const LeafIntervals leaves = leaves_of(ranks);
+      for (std::size_t i = 0, plain = requests.size(); i < plain; ++i) {
+        const bool has_leaves = combines(requests[i].collective) && !is_prefix(requests[i].collective);
+        if (ranks > 33 || requests[i].determinism == Determinism::run || !has_leaves) continue;
+        requests.push_back(requests[i]);
+        requests.back().leaves = &leaves;
+      }
+      for (const PlanRequest& request : requests) {
+        if (request.leaves != nullptr && !is_served(request)) continue;
         if (!is_served(request)) {
           // The one collective that neither trees nor halvings serve in the canonical order.
           const bool is_known = request.collective == Collective::reduce_scatter && ranks > 256 &&
@@ -95,22 +124,28 @@ TEST(Limits, WhatAutoSelectsFitsInATeamsStaging) {
           expect_refused(request);
           continue;
         }
+        const Widening widening = request.wide_wire ? Widening::fourfold : Widening::none;
         for (const bool several_nodes : {false, true}) {
           for (std::size_t bytes = 1; bytes <= std::size_t{1} << 30; bytes *= 4) {
-            Selected selected =
+            const Selected selected =
                 select(TuneTable::built_in(), Forced{}, request, bytes, several_nodes, several_nodes ? 16384 : 0);
-            const std::size_t selected_bytes = selected.request.tuning.segment_bytes;
-            const Widening widening = request.wide_wire ? Widening::fourfold : Widening::none;
-            const StagingLimit limit = {team_staging_bytes(ranks), widening, several_nodes};
-            const Plan plan = fitting_plan(selected, 0, 64, limit);
-            const std::size_t segment_bytes = selected.request.tuning.segment_bytes;
-            const StagingShape shape = staging_shape(plan, segment_bytes, widening, several_nodes);
-            EXPECT_LE(shape.total_bytes, limit.bytes)
-                << text_of(request) << ", " << bytes << " bytes, several nodes " << several_nodes << ": "
-                << selected.algorithm->name << ", segments of " << segment_bytes << ", " << plan.slots << " slots, "
-                << plan.in_streams_max << " streams";
-            shortened += segment_bytes < selected_bytes ? 1 : 0;
-            ++selected_plans;
+            for (const RingsOfTeam& rings :
+                 {RingsOfTeam{}, RingsOfTeam{8}, RingsOfTeam{2, kPinned}, RingsOfTeam{2, kPinned, true}}) {
+              const bool is_pinned = rings.memory_bytes == kPinned;
+              // Larger teams need a larger arena.
+              const int most = request.leaves != nullptr || rings.balances ? 16 : 256;
+              if (is_pinned && ranks > most) continue;
+              Selected fitting = selected;
+              try {
+                (void)fitting_plan(fitting, 0, 64, widening, rings.of(ranks, several_nodes));
+              } catch (const Error& error) {
+                ADD_FAILURE() << text_of(request) << ", " << bytes << " bytes, several nodes " << several_nodes << ", "
+                              << rings.channels << " channels, " << rings.memory_bytes << " bytes: " << error.what();
+              }
+              if (rings.channels != 2 || is_pinned || request.leaves != nullptr) continue;
+              shortened += fitting.request.tuning.segment_bytes < selected.request.tuning.segment_bytes ? 1 : 0;
+              ++selected_plans;
+            }
           }
         }
       }
@@ -118,7 +153,37 @@ TEST(Limits, WhatAutoSelectsFitsInATeamsStaging) {
   }
   EXPECT_GT(selected_plans, 5000);
   EXPECT_GT(shortened, 0);
-  EXPECT_LT(shortened, selected_plans / 100) << "tables should name segments that fit";
+  // Nearly all because elements travel as four times their bytes.
+  EXPECT_LT(shortened, selected_plans / 15) << "tables should name segments that fit";
+}
+
+/// A plan that cannot fit is refused with the figures that matter.
+TEST(Limits, APlanThatCannotFitIsRefused) {
+  PlanRequest request;
+  request.collective = Collective::allreduce;
+  request.topology = Topology::node(4);
+  Selected selected =
+      select(TuneTable::built_in(), Forced{.algorithm = "node"}, request, std::size_t{1} << 20, false, 0);
+  RingSizes rings = ring_sizes(4, 2);
+  rings.outbox_bytes = 4096;
+  try {
+    (void)fitting_plan(selected, 0, 1024, Widening::none, rings);
+    ADD_FAILURE() << "it fits";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::no_resource);
+    EXPECT_NE(std::string(error.what()).find("the plan of node does not fit into the team's standing rings, with "),
+              std::string::npos)
+        << error.what();
+    EXPECT_NE(std::string(error.what()).find("an outbox of 4096 bytes; make TORII_SLOTS"), std::string::npos);
+  }
+  rings.rings = 1;
+  try {
+    (void)fitting_plan(selected, 0, 1024, Widening::none, rings);
+    ADD_FAILURE() << "it fits";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::internal);
+    EXPECT_STREQ(error.what(), "node has 2 streams between two ranks, which have rings for 1");
+  }
 }
 
 /// The plans of one request, made when they are asked for.

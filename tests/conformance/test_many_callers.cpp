@@ -130,28 +130,6 @@ TEST(ManyCallers, RepeatACall) {
   });
 }
 
-/// A start that empties the staging of its team ends the operations of other threads, and does not let these threads
-/// take them away meanwhile. Slots are so large that few plans fit.
-TEST(ManyCallers, AStartThatWaitsForStaging) {
-  run_as_threads(team_of(2, "SLOTS=64\nCHANNELS=3\nALGORITHM=binomial"), [](torii_context*, torii_team* parent) {
-    torii_team* const team = shared_part(parent, 512 * 1024);
-    ASSERT_NE(team, nullptr);
-    const int rank = torii_team_rank(team);
-    for (int round = 0; round < 6; ++round) {
-      Operation one(200'000, rank, round);
-      start(team, one);
-      std::thread waiter([&] { EXPECT_EQ(torii_wait(&one.request), TORII_OK) << last_error(); });
-      for (int root = 0; root < 2; ++root) {
-        std::vector<std::int64_t> data(9, 5 * round + root);
-        ASSERT_EQ(torii_broadcast(team, data.data(), data.size(), TORII_I64, root), TORII_OK) << last_error();
-      }
-      waiter.join();
-      EXPECT_TRUE(one.is_right(2, round));
-    }
-    EXPECT_EQ(torii_team_destroy(team), TORII_OK) << last_error();
-  });
-}
-
 /// All threads that wait, in a blocking call or for a request, learn why the team has failed.
 TEST(ManyCallers, LearnOfAnAbort) {
   std::atomic<int> waiting = 0;

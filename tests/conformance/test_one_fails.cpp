@@ -170,11 +170,13 @@ const Way kWays[] = {{"world",
                         return status;
                       }}};
 
-/// All of the arena that can be allocated, in pieces smaller than a team's memory.
+/// All of the arena that can be allocated, down to pieces smaller than a team's memory.
 std::vector<void*> fill(torii_context* context) {
   std::vector<void*> pieces;
   void* memory = nullptr;
-  while (torii_allocate(context, 8 * kMiB, &memory) == TORII_OK) pieces.push_back(memory);
+  for (const std::size_t bytes : {8 * kMiB, kMiB / 16}) {
+    while (torii_allocate(context, bytes, &memory) == TORII_OK) pieces.push_back(memory);
+  }
   return pieces;
 }
 
@@ -210,7 +212,7 @@ TEST_F(OneFails, TeamsWithoutMemoryOnOneRank) {
       end_.arrive_and_wait();
       if (rank == 0) {
         SCOPED_TRACE(way.name);
-        expect_all(answers_, TORII_NO_RESOURCE, "rank 1: no memory for the team's staging");
+        expect_all(answers_, TORII_NO_RESOURCE, "rank 1: no memory for the team: ");
         expect_equal_calls();
       }
       end_.arrive_and_wait();

@@ -53,8 +53,10 @@ bool is_from_any(int tag) { return tag == 3; }
 
 class Traffic : public testing::TestWithParam<std::tuple<int, int, int>> {};
 
+/// On no node: on rings.
 Setting setting_of(int memory, int nodes, int ranks) {
   Setting setting;
+  setting.on_rings = nodes == 0;
   setting.memory = static_cast<Memory>(memory);
   for (int rank = 0; nodes > 1 && rank < ranks; ++rank) setting.nodes.push_back(rank % nodes);
   return setting;
@@ -137,12 +139,14 @@ TEST_P(Traffic, AllBytesComeInOrder) {
 
 std::string way_name(const testing::TestParamInfo<std::tuple<int, int, int>>& way) {
   constexpr auto kMemories = std::to_array({"InArena", "Readable", "Closed"});
-  return std::string(kMemories[static_cast<std::size_t>(std::get<0>(way.param))]) + "Nodes" +
-         std::to_string(std::get<1>(way.param)) + "Ranks" + std::to_string(std::get<2>(way.param));
+  const int nodes = std::get<1>(way.param);
+  return std::string(kMemories[static_cast<std::size_t>(std::get<0>(way.param))]) +
+         (nodes == 0 ? "Rings" : "Nodes" + std::to_string(nodes)) + "Ranks" + std::to_string(std::get<2>(way.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Traffic,
-                         testing::Combine(testing::Values(0, 1, 2), testing::Values(1, 2), testing::Values(1, 2, 3, 5)),
+                         testing::Combine(testing::Values(0, 1, 2), testing::Values(0, 1, 2),
+                                          testing::Values(1, 2, 3, 5)),
                          way_name);
 
 std::byte* bytes(std::array<int, 2>& values) { return reinterpret_cast<std::byte*>(values.data()); }
@@ -198,8 +202,7 @@ TEST(Matching, APostedReceiveThatIsEarlierTakesTheSend) {
 }
 
 TEST(Matching, ARankSendsToItself) {
-  run_ranks_as_threads(1, [](Bootstrap& bootstrap) {
-    PairRank own(bootstrap, {});
+  with_ranks(1, [](PairRank& own, int) {
     std::array<int, 2> from = {8, 9};
     std::array<int, 2> to{};
     EXPECT_TRUE(own.send(0, 1, bytes(from), 8).done) << "a short one is kept";
@@ -219,7 +222,7 @@ TEST(Matching, ARankSendsToItself) {
 }
 
 TEST(Ways, ALongSendIsReadWhereItIs) {
-  const Setting setting = {.memory = Memory::readable, .nodes = {}};
+  const Setting setting = {.memory = Memory::readable};
   with_two(
       [](PairRank& own, int rank) {
         std::vector<std::byte> bytes(1 << 20, std::byte{5});
@@ -238,7 +241,7 @@ TEST(Ways, ALongSendIsReadWhereItIs) {
 }
 
 TEST(Ways, EachPortionThatIsReadMovesTheSender) {
-  const Setting setting = {.memory = Memory::in_arena, .nodes = {}};
+  const Setting setting = {.memory = Memory::in_arena};
   with_two(
       [](PairRank& own, int rank) {
         constexpr std::size_t kBytes = 3 << 18;

@@ -77,6 +77,8 @@ TEST(HostilePeers, MessagesThatNobodySendsAreRefused) {
   heading.kind = MessageKind::whole;
   heading.bytes = 1 << 20;
   expect_refusal(heading, 100, "1048576 bytes at once");
+  heading.bytes = 100;
+  expect_refusal(heading, 8, "100 bytes at once with tag 0, and there is room for 40");
   heading.bytes = 8;
   heading.tag = -4;
   expect_refusal(heading, 8, "tag -4");
@@ -107,7 +109,7 @@ TEST(Abandoning, EndsAllThatIsNotDone) {
 /// Ranks meet in between by other means.
 TEST(Abandoning, ASenderThatHasFailedMayChangeItsBytes) {
   for (const Memory memory : {Memory::in_arena, Memory::readable}) {
-    const Setting setting = {.memory = memory, .nodes = {}};
+    const Setting setting = {.memory = memory};
     with_two(
         [](PairRank& own, int rank) {
           constexpr std::size_t kBytes = 3 << 20;

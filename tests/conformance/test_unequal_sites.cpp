@@ -149,8 +149,7 @@ TEST(Unequal, BlocksBetweenSitesArrive) {
   }
 }
 
-/// With long segments the plans of all roots do not fit into a team's staging together.
-TEST(Unequal, BlocksBetweenSitesWhereStagingIsUsedUp) {
+TEST(Unequal, BlocksBetweenSitesInLongSegments) {
   SitesTeam sites({3, 3});
   sites.options().segment_bytes = 256 * 1024;
   const std::vector<Seed> seeds = seeds_of("conformance_unequal/sites_with_long_segments", 36);

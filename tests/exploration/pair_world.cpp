@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/point_to_point/point_to_point.hpp"
+#include "runtime/point_to_point/slot_streams.hpp"
 
 namespace torii::exploration {
 namespace {
@@ -23,6 +24,7 @@ std::int64_t pair_value_of(int from, int number, std::size_t element) {
 
 struct PairWorld::Rank {
   Rank(Transport& transport, InstalledPlan&& plan) : pairs(transport, std::move(plan), kSlotBytes) {}
+  Rank(Transport& transport, const PairArea& area, const RingMembers& members) : pairs(transport, area, members) {}
 
   PointToPoint pairs;
   std::array<Send, 8> sends;
@@ -54,9 +56,14 @@ void PairWorld::make(int rank) {
   placement.staging_offsets.assign(what_.steps.size(), Station::instance().ground_offset());
   Plan plan = pair_plan(rank, ranks());
   plan.slots = what_.slots;
-  made_[static_cast<std::size_t>(rank)] =
-      new Rank(transport(rank), install(plan, kSlotBytes, Widening::none, placement));
-  made_[static_cast<std::size_t>(rank)]->arena_vectors = Station::instance().ground(rank) + kPairVectorsOffset;
+  Rank*& made = made_[static_cast<std::size_t>(rank)];
+  if (what_.on_rings) {
+    made = new Rank(transport(rank), PairArea({ranks(), what_.slots, 1, kSlotBytes}),
+                    RingMembers{rank, placement.context_ranks, placement.staging_offsets});
+  } else {
+    made = new Rank(transport(rank), install(plan, kSlotBytes, Widening::none, placement));
+  }
+  made->arena_vectors = Station::instance().ground(rank) + kPairVectorsOffset;
 }
 
 void PairWorld::run(int rank) {

@@ -24,8 +24,9 @@ struct PairStep {
 
 struct PairCase {
   std::string name;
-  int slots = 1;
+  int slots = 1;                             ///< or, on rings, entries, with one place for payloads
   std::vector<std::vector<PairStep>> steps;  ///< by rank
+  bool on_rings = false;
 };
 
 class PairWorld final : public TransportWorld {

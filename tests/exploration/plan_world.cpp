@@ -8,11 +8,14 @@
 #include <utility>
 
 #include "runtime/fabric/words.hpp"
+#include "runtime/plan/ring_rules.hpp"
 
 namespace torii::exploration {
 namespace {
 
 constexpr std::size_t kVectorBytes = 8192;
+/// The size of entries between nodes, for whole segments.
+constexpr int kSize = 1;
 constexpr std::uint64_t kVectorsOffset = kGroundBytes - 2 * kVectorBytes;
 
 /// No two elements of any ranks, calls and positions are alike, nor any two of their sums.
@@ -102,15 +105,23 @@ void PlanWorld::make(int rank) {
   placement.staging_offsets.assign(what_.plans.size(), station.ground_offset());
   placement.nodes = what_.nodes.empty() ? Nodes(what_.plans.size(), 0) : what_.nodes;
   if (what_.rings) {
-    made.rings = std::make_unique<TeamRings>(transport(rank), *what_.rings,
-                                             RingMembers{rank, placement.context_ranks, placement.staging_offsets});
+    made.rings = std::make_unique<TeamRings>(
+        transport(rank), *what_.rings,
+        RingMembers{rank, placement.context_ranks, placement.staging_offsets, places_of(rank)});
     made.rings->on(0).place_outbox(station.ground_offset() + made.rings->area().total_bytes());
     placement.rings = &made.rings->on(0);
   }
   const auto add = [&](const PlanCase& what) {
+    placement.collective = what.collective;
     placement.plan_of = [&what](int peer) { return what.plans[static_cast<std::size_t>(peer)]; };
-    made.plans.push_back(std::make_unique<InstalledPlan>(
-        install(what.plans[index], what.tuning.segment_bytes, Widening::none, placement)));
+    const Plan& plan = what.plans[index];
+    if (what_.rings && what_.rings->several_nodes()) {
+      placement.distant_size = distant_size_of(plan, what.tuning.segment_bytes, Widening::none);
+      give_entries(made, plan, placement.distant_size);
+    }
+    InstalledPlan& installed = *made.plans.emplace_back(
+        std::make_unique<InstalledPlan>(install(plan, what.tuning.segment_bytes, Widening::none, placement)));
+    if (installed.uses.awaits_grants) (void)take_grants(installed, transport(rank).arena_bytes());
   };
   add(what_);
   for (const PlanCase& other : what_.others) add(other);
@@ -135,6 +146,51 @@ void PlanWorld::make(int rank) {
   made.buffers.result = reinterpret_cast<std::uintptr_t>(made.result);
   made.buffers.input_offset = static_cast<std::int64_t>(station.ground_offset() + kVectorsOffset);
   made.buffers.result_offset = made.buffers.input_offset + static_cast<std::int64_t>(kVectorBytes);
+}
+
+/// Members of the rank's node by their places there; none if the rings are those of one node.
+std::vector<int> PlanWorld::places_of(int rank) const {
+  std::vector<int> places;
+  if (!what_.rings->several_nodes()) return places;
+  const auto node = [&](int one) { return what_.nodes[static_cast<std::size_t>(one)]; };
+  for (int peer = 0; peer < ranks(); ++peer) {
+    int before = 0;
+    for (int other = 0; other < peer; ++other) before += node(other) == node(peer) ? 1 : 0;
+    places.push_back(node(peer) == node(rank) ? before : -1);
+  }
+  return places;
+}
+
+/// Both ends know where entries from other nodes are, by a formula; a production team tells it.
+std::uint64_t PlanWorld::entries_offset(const RingArea& area, int sender, int ring) {
+  const RingSizes& sizes = area.sizes();
+  const std::size_t bytes = static_cast<std::size_t>(sizes.entries) * distant_entry_bytes(kSize);
+  return Station::instance().ground_offset() + area.total_bytes() + sizes.outbox_bytes +
+         static_cast<std::size_t>(sender * sizes.rings + ring) * bytes;
+}
+
+void PlanWorld::give_entries(Rank& made, const Plan& plan, int size) const {
+  if (size != kSize) throw Error(Status::internal, "there is room for entries of one size alone");
+  ChannelRings& rings = made.rings->on(0);
+  const RingArea& area = made.rings->area();
+  for (std::size_t i = 0; i < plan.in.size(); ++i) {
+    const int ring = area.sizes().ring(flow_kind(size), ring_of(plan.in, i));
+    if (rings.is_distant(plan.in[i].peer)) {
+      rings.from(plan.in[i].peer, ring).given[kSize] = entries_offset(area, plan.in[i].peer, ring) + 1;
+    }
+  }
+  for (std::size_t i = 0; i < plan.out.size(); ++i) {
+    const int ring = area.sizes().ring(flow_kind(size), ring_of(plan.out, i));
+    if (rings.is_distant(plan.out[i].peer)) {
+      rings.to(plan.out[i].peer, ring).granted[kSize] = entries_offset(area, made.rank, ring) + 1;
+    }
+  }
+  const int ring = area.sizes().ring(RingKind::exchange, 0);
+  for (int peer = 0; plan.exchange.exists() && peer < ranks(); ++peer) {
+    if (!rings.is_distant(peer)) continue;
+    rings.from(peer, ring).given[kSize] = entries_offset(area, peer, ring) + 1;
+    rings.to(peer, ring).granted[kSize] = entries_offset(area, made.rank, ring) + 1;
+  }
 }
 
 void PlanWorld::name_memory(const Rank& made, Memory& memory) const {
@@ -165,7 +221,17 @@ void PlanWorld::name_rings(const Rank& made, Memory& memory) const {
   const std::string own = "rank " + std::to_string(made.rank) + "'s ";
   const RingArea& area = made.rings->area();
   const auto entries = static_cast<std::size_t>(area.sizes().entries);
-  for (int peer = 0; peer < ranks(); ++peer) {
+  for (int peer = 0; area.sizes().several_nodes() && peer < ranks(); ++peer) {
+    for (int ring = 0; ring < area.sizes().rings; ++ring) {
+      const std::string which = " of ring " + std::to_string(ring);
+      const std::size_t at = entries_offset(area, peer, ring) - Station::instance().ground_offset();
+      memory.name(ground + at, entries * distant_entry_bytes(kSize),
+                  own + "entries" + which + " from rank " + std::to_string(peer));
+      memory.name(ground + area.credits(0, ring, peer), entries * sizeof(std::uint64_t),
+                  own + "credits" + which + " to rank " + std::to_string(peer));
+    }
+  }
+  for (int peer = 0; peer < area.sizes().ranks; ++peer) {
     const std::string from = " from rank " + std::to_string(peer);
     for (int ring = 0; ring < area.sizes().rings; ++ring) {
       const std::string which = " of ring " + std::to_string(ring) + from;

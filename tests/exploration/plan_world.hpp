@@ -57,6 +57,9 @@ class PlanWorld final : public TransportWorld {
  private:
   struct Rank;
   void make(int rank);
+  std::vector<int> places_of(int rank) const;
+  static std::uint64_t entries_offset(const RingArea& area, int sender, int ring);
+  void give_entries(Rank& made, const Plan& plan, int size) const;
   void name_memory(const Rank& rank, Memory& memory) const;
   void name_rings(const Rank& rank, Memory& memory) const;
   void fill(const Rank& rank, std::size_t call) const;

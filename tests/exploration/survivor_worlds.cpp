@@ -70,12 +70,12 @@ class Survivors final : public World {
       for (const int member : caller.without) own.without.add(member);
       own.digest = own.without.words[0];
       for (const int member : caller.lost) own.without.add(member);
-      own.staging = 100 * static_cast<std::uint64_t>(rank) + static_cast<std::uint64_t>(call);
+      own.memory_offset = 100 * static_cast<std::uint64_t>(rank) + static_cast<std::uint64_t>(call);
       Outcome outcome = survivors.choose(own);
       if (outcome.kind == Outcome::Kind::chosen) {
         for (int member = 0; member < ranks(); ++member) {
           const bool is_in = outcome.members.has(member);
-          if (is_in && survivors.proposal_of(member).staging / 100 != static_cast<std::uint64_t>(member)) {
+          if (is_in && survivors.proposal_of(member).memory_offset / 100 != static_cast<std::uint64_t>(member)) {
             explorer().fail("the proposal of a member is not its own");
           }
         }
@@ -150,7 +150,7 @@ class Rounds final : public World {
   static void fail(NodeRounds& rounds, std::uint64_t round) {
     rounds.open_after({.round = round - 1, .kind = NodeRounds::Kind::failed});
     SurvivorProposal proposal = {};
-    proposal.digest = proposal.staging = round;
+    proposal.digest = proposal.memory_offset = round;
     rounds.proposal(round, proposal);
     MemberSet members = {};
     members.words[0] = round;
@@ -167,7 +167,7 @@ class Rounds final : public World {
     if (newest.kind == NodeRounds::Kind::none) return;
     if (rounds.has_proposed(0, newest.round)) {
       const SurvivorProposal proposal = rounds.proposal_of(0, newest.round);
-      const bool is_of_round = proposal.digest == newest.round && proposal.staging == newest.round;
+      const bool is_of_round = proposal.digest == newest.round && proposal.memory_offset == newest.round;
       if (!is_of_round && rounds.state_of(newest.round).kind != NodeRounds::Kind::none) {
         explorer().fail("a proposal is that of another round");
       }

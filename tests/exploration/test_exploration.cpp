@@ -26,7 +26,7 @@ constexpr Unneeded kUnneeded[] = {
     {"SharedMemory::sleep",
      "the sleeper's side of a handshake whose other side has no fence, on purpose: a missed ring "
      "costs one sleep (docs/memory_order.md, \"The doorbell\")"},
-    {"PairStreams::has_peer_withdrawn", "for senders that fail, which no world has: their bytes change under way"},
+    {"PairWords::has_peer_withdrawn", "for senders that fail, which no world has: their bytes change under way"},
 };
 
 /// Without an order that is not needed there may be far more states than with it; so many of them are looked at.

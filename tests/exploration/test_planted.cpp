@@ -66,6 +66,9 @@ constexpr Planted kPlanted[] = {
     {42, "the last message of a block that is read in place is not awaited",
      "pairwise read in place, rings of 2 entries"},
     {43, "the offers of all exchanges of a pair use one line", "exchange, flows, exchange", true},
+    {44, "the place of a send's payload is filled while it is still read", "sends that share a place", true},
+    {45, "a place in the outbox is filled while it is still sent to another node", "an outbox for one, over"},
+    {46, "a group of credits between nodes is that of one plan", "groups of credits of two plans", true},
 };
 
 Outcome explore_with(const Planted& fault, const Listed& listed) {

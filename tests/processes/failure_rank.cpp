@@ -36,7 +36,7 @@ class Rank : private FailureCalls {
     if (arguments_.mode == "loop") return loop();
     if (arguments_.mode == "absent") return absent();
     if (arguments_.mode == "requests") return requests();
-    if (arguments_.mode == "recycle") return recycle();
+    if (arguments_.mode == "roots") return roots();
     if (arguments_.mode == "stall") return stall();
     if (arguments_.mode == "abort" || arguments_.mode == "options") return abort();
     if (arguments_.mode == "cut") return cut();
@@ -178,8 +178,8 @@ class Rank : private FailureCalls {
     return is_poisoned() ? 0 : 1;
   }
 
-  /// The chosen rank dies while plans come and go: with slots as large as the test sets them, few fit into the staging.
-  int recycle() {
+  /// The chosen rank dies while broadcasts from all ranks are in flight.
+  int roots() {
     const std::thread killer = later(die);
     torii_status worst = TORII_OK;
     while (worst == TORII_OK) {

@@ -45,7 +45,9 @@ void die() { kill(getpid(), SIGKILL); }
 
 void fill_arena(torii_context* context) {
   void* memory = nullptr;
-  while (torii_allocate(context, std::size_t{8} << 20, &memory) == TORII_OK) {
+  for (const int kib : {8 << 10, 64}) {
+    while (torii_allocate(context, static_cast<std::size_t>(kib) << 10, &memory) == TORII_OK) {
+    }
   }
 }
 

@@ -44,8 +44,13 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Busy machines and sanitizers delay everyone; the promise is checked on the median, a bound on each.
+/// Busy machines delay everyone; the promise is checked on the median, a bound on each. Sanitizers make all code many
+/// times slower, the kernel's part of ending a process as well.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double kNoticedMs = 500;
+#else
 constexpr double kNoticedMs = 100;
+#endif
 constexpr double kLateMs = 5000;
 
 /// Kills a random rank at a random moment of `mode`, once for each seed.
@@ -99,18 +104,17 @@ TEST_F(Failures, ADeathEndsEveryRequestInFlight) {
   kill_at_random("requests", seeds_of("test_failures/requests", is_full() ? 200 : 8));
 }
 
-TEST_F(Failures, ADeathIsNoticedWhileStagingIsRecycled) {
+TEST_F(Failures, ADeathIsNoticedInBroadcastsFromAllRanks) {
   for (int round = 0; round < (is_full() ? 100 : 3); ++round) {
     const FailureJob job{.ranks = 3,
-                         .mode = "recycle",
+                         .mode = "roots",
                          .rank = round % 3,
                          .delay_us = 3000 + 37'000 * round % 300'000,
                          .environment = {"TORII_ALGORITHM=binomial", "TORII_SEGMENT=512K", "TORII_SLOTS=64"}};
     SCOPED_TRACE("rank " + std::to_string(job.rank) + " after " + std::to_string(job.delay_us) + " us");
     const Report report = run_job(job);
     expect_one_cause(report, 2, "peer_lost: rank " + std::to_string(job.rank) + " on host ");
-    // Emptying so much staging takes seconds under a sanitizer.
-    EXPECT_LT(report.latency_ms(), 3 * kLateMs) << report.outcome.output;
+    EXPECT_LT(report.latency_ms(), kLateMs) << report.outcome.output;
   }
 }
 

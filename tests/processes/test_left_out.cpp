@@ -10,17 +10,17 @@
 namespace torii::tests {
 namespace {
 
-Outcome run_ranks(const std::string& ranks, const std::string& what, const std::string& end) {
-  return run({bin_dir() + "/torii-run", "-n", ranks, "--timeout", "25", "--on-failure", "continue", "--",
+Outcome run_ranks(const std::string& ranks, const std::string& what, const std::string& end, int timeout) {
+  return run({bin_dir() + "/torii-run", "-n", ranks, "--timeout", "40", "--on-failure", "continue", "--",
               helper("left_out_rank"), what, end},
-             {"TORII_TIMEOUT=1", "TORII_ARENA=400M"});
+             {"TORII_TIMEOUT=" + std::to_string(timeout), "TORII_ARENA=256M"});
 }
 
 TEST(LeftOut, ARankThatIsStoppedInAStoreChangesNothingLater) {
   for (const std::string kind : {"allocated", "adopted"}) {
     for (const std::string end : {"dies", "departs", "renews"}) {
       SCOPED_TRACE(kind + " " + end);
-      const Outcome outcome = run_ranks("2", kind, end);
+      const Outcome outcome = run_ranks("2", kind, end, 20);
       EXPECT_NE(outcome.output.find("rank 0 got timeout when "), std::string::npos) << outcome.output;
       EXPECT_NE(outcome.output.find("rank 1 got peer_lost"), std::string::npos) << outcome.output;
       EXPECT_NE(outcome.output.find("\n0 bytes have changed"), std::string::npos) << outcome.output;
@@ -32,7 +32,7 @@ TEST(LeftOut, ARankThatIsStoppedInAStoreChangesNothingLater) {
 }
 
 TEST(LeftOut, ARankThatIsStoppedWhileItAsksForSurvivorsHoldsNobodyUp) {
-  const Outcome outcome = run_ranks("3", "asks", "");
+  const Outcome outcome = run_ranks("3", "asks", "", 1);
   EXPECT_NE(outcome.output.find("in the call but not moving it: rank 2 on host "), std::string::npos) << outcome.output;
   for (const char* const line : {"rank 0 has a team", "rank 1 has a team", "rank 2 got peer_lost"}) {
     EXPECT_NE(outcome.output.find(line), std::string::npos) << line << " is missing:\n" << outcome.output;

@@ -64,10 +64,10 @@ TEST(NodeFailures, ADeathIsNoticedBySleepers) {
       << report.outcome.output;
 }
 
-TEST(NodeFailures, ADeathIsNoticedWhileStagingIsRecycled) {
+TEST(NodeFailures, ADeathIsNoticedInBroadcastsFromAllRanks) {
   const Report report =
       run_job(on_nodes({.ranks = 3,
-                        .mode = "recycle",
+                        .mode = "roots",
                         .rank = 2,
                         .delay_us = 150'000,
                         .environment = {"TORII_ALGORITHM=binomial", "TORII_SEGMENT=512K", "TORII_SLOTS=24"}},

@@ -63,7 +63,7 @@ void refuse_at_random(const std::string& part, int per_node, int nth_least, int 
     EXPECT_LT(report.latest_s, kLateS);
     if (delay_us > 1'000'000 && nth == 0) {
       for (const std::string& end : report.ends) {
-        EXPECT_EQ(end.find("no_resource: rank " + std::to_string(chosen) + ": no memory for the team's staging: "), 0U);
+        EXPECT_EQ(end.find("no_resource: rank " + std::to_string(chosen) + ": no memory for the team: "), 0U);
       }
     }
   }

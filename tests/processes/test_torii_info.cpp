@@ -336,7 +336,7 @@ TEST(ToriiInfo, CostsAreSummedOverRanks) {
 
 TEST(ToriiInfo, CostsPassesOnWhatTheProgramPrints) {
   const std::string line =
-      "torii info: rank 3 at its end: call plans 5, plans installed 9, bytes of staging assigned "
+      "torii info: rank 3 at its end: call plans 5, plans installed 9, bytes of team memory assigned "
       "for the first time 64, cold messages 1, sleeps ";
   const Outcome run = torii_info({"costs", "--json", "-", "--", "sh", "-c",
                                   "echo '[1] " + line + "7' >&2; echo '" + line + "2' >&2; echo '" + line +

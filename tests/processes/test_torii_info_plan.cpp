@@ -47,8 +47,8 @@ TEST(ToriiInfoPlan, JsonHasOrderProofAndFlows) {
   ASSERT_EQ(plan.at("plans").size(), 3u);
   const json& flow = plan.at("plans")[1].at("lanes")[0].at("flows")[0];
   EXPECT_FALSE(flow.at("label").get<std::string>().empty());
-  EXPECT_GE(plan.at("staging").at("total_bytes"),
-            plan.at("staging").at("slot_bytes").get<int>() * plan.at("staging").at("slots").get<int>());
+  EXPECT_LE(plan.at("rings").at("call_bytes"), plan.at("rings").at("outbox_bytes"));
+  EXPECT_GE(plan.at("rings").at("entries"), plan.at("rings").at("slots"));
 }
 
 TEST(ToriiInfoPlan, JsonHasExchanges) {
@@ -103,14 +103,12 @@ TEST(ToriiInfoPlan, LargeTeamsAreProvedOnDemand) {
   EXPECT_EQ(quick.at("orders").size(), 3u);
 }
 
-TEST(ToriiInfoPlan, SaysWhenATeamRefusesThePlan) {
-  const Outcome outcome = torii_info({"plan", "allreduce", "--segment", "1G"});
-  EXPECT_TRUE(holds(outcome.output, "so it REFUSES this plan")) << outcome.output;
-  EXPECT_FALSE(holds(torii_info({"plan", "allreduce"}).output, "REFUSES"));
-  // Segments that nobody forced become shorter instead.
-  const Outcome shortened = torii_info({"plan", "allreduce", "--bytes", "1M"}, {"TORII_SLOTS=256"});
-  EXPECT_TRUE(holds(shortened.output, "instead, to fit into the team's staging")) << shortened.output;
-  EXPECT_FALSE(holds(shortened.output, "REFUSES")) << shortened.output;
+TEST(ToriiInfoPlan, SaysWhatIsMadeToFit) {
+  const Outcome shortened = torii_info({"plan", "allreduce", "--segment", "1G"});
+  EXPECT_TRUE(holds(shortened.output, "instead, to fit into the team's outbox")) << shortened.output;
+  EXPECT_FALSE(holds(torii_info({"plan", "allreduce"}).output, "instead"));
+  const Outcome fewer = torii_info({"plan", "allreduce", "--bytes", "1M"}, {"TORII_SLOTS=256"});
+  EXPECT_TRUE(holds(fewer.output, "64 slots instead, as many as rings have entries")) << fewer.output;
 }
 
 TEST(ToriiInfoPlan, AFaultIsPrintedAndEndsWithOne) {

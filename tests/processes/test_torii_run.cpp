@@ -12,8 +12,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <random>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -107,7 +109,10 @@ TEST(ToriiRun, ClosedStreamsAreNotTakenForTheJobsSockets) {
 TEST(ToriiRun, TooFewDescriptorsAreNamedWithTheLimit) {
   const Outcome outcome = run({"sh", "-c", "ulimit -n 64; " + kRun + " -n 80 -- true"});
   EXPECT_EQ(outcome.code, 3) << outcome.output;
-  EXPECT_TRUE(holds(outcome.output, "Too many open files; raise the limit (ulimit -n)")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output,
+                    ": Too many open files; torii-run may open 64, and needs up to 2 for each of 80 ranks; raise the "
+                    "limit (ulimit -n, or ulimit -Hn as root)"))
+      << outcome.output;
   // With which limit the job cannot even begin depends on what this process has open.
   bool is_told = false;
   for (int limit = 4; limit < 40 && !is_told; ++limit) {
@@ -116,6 +121,19 @@ TEST(ToriiRun, TooFewDescriptorsAreNamedWithTheLimit) {
     EXPECT_EQ(none.code, is_told ? 3 : 127) << none.output;
   }
   EXPECT_TRUE(is_told);
+}
+
+/// A soft limit that is too low is raised as far as needed, a higher one stays, and the hard limit is never passed.
+TEST(ToriiRun, RanksMayOpenAsManyFilesAsTheJobNeeds) {
+  const auto limit_of_ranks = [](const std::string& limits) {
+    const Outcome outcome = run({"sh", "-c", limits + kRun + " -n 80 -- sh -c 'ulimit -n'"});
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    std::istringstream lines(outcome.output);
+    return std::set<std::string>(std::istream_iterator<std::string>(lines), {});
+  };
+  EXPECT_EQ(limit_of_ranks("ulimit -Sn 64; ulimit -Hn 2000; "), std::set<std::string>{"896"});
+  EXPECT_EQ(limit_of_ranks("ulimit -Sn 1500; ulimit -Hn 2000; "), std::set<std::string>{"1500"});
+  EXPECT_EQ(limit_of_ranks("ulimit -Sn 64; ulimit -Hn 500; "), std::set<std::string>{"500"});
 }
 
 TEST(ToriiRun, ReturnsTheFirstFailingRanksCode) {

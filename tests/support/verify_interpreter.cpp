@@ -94,8 +94,8 @@ ExpressionId Interpreter::operand(StepId step, const StepPort& source, int segme
     const Delivery delivery = joined.stream.delivery;
     const bool in_result = delivery == Delivery::local || (delivery == Delivery::write_in_place && state.in_place);
     if (in_result || (delivery == Delivery::read_in_place && state.in_place)) {
-      Cell& cell =
-          in_result ? result(rank, block, segment) : input(joined.sender, block, segment, joined.stream.operand);
+      Cell& cell = in_result ? result(rank, block, segment)
+                             : input(joined.sender, block, segment, joined.stream.operand_of(source.message));
       claim_read(cell, step, segment, claim);
       got = cell.content;
     } else {

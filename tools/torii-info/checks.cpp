@@ -57,7 +57,7 @@ Check check_overcommit(const Findings& found) {
   return {"overcommit", State::limit, text, "sysctl vm.overcommit_memory=0"};
 }
 
-/// Teams touch some MiB of their staging; the rest of a rank's memory should suffice for other allocations of a
+/// Teams touch some MiB of their memory; the rest of a rank's memory should suffice for other allocations of a
 /// program.
 Check check_group_memory(const Findings& found) {
   constexpr std::size_t kPerRank = std::size_t{256} << 20;

@@ -12,6 +12,7 @@
 #include "runtime/base/numbers.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/base/status.hpp"
+#include "runtime/plan/crediting.hpp"
 #include "runtime/topology/rank_map.hpp"
 #include "tools/leaf_intervals.hpp"
 #include "tools/torii-info/tune.hpp"
@@ -137,17 +138,25 @@ std::string reason(const TuneTable& table, const PlanAnswer& answer) {
   return text;
 }
 
-/// As a team does: segments that are not forced become shorter if its staging has no room for the plan.
-void shorten_segments(PlanAnswer& answer) {
-  if (answer.settings.segment_bytes != 0) return;
+/// As a team does: slots and segments are made to fit into its standing rings.
+void fit(PlanAnswer& answer) {
   Selected& selected = answer.selected;
-  const std::size_t segment_bytes = selected.request.tuning.segment_bytes;
-  const StagingLimit limit = {team_staging_bytes(selected.request.topology.ranks()), answer.widening,
-                              answer.several_nodes};
-  (void)fitting_plan(selected, 0, 1, limit);
-  if (selected.request.tuning.segment_bytes == segment_bytes) return;
-  answer.why += fmt::format("; segments of {} instead, to fit into the team's staging",
-                            bytes_text(selected.request.tuning.segment_bytes));
+  const Tuning asked = selected.request.tuning;
+  const int ranks = selected.request.topology.ranks();
+  const int channels = answer.settings.channels;
+  answer.rings = answer.several_nodes
+                     ? distant_ring_sizes(1, ranks, channels, answer.settings.slots >= kSharedSlotsLeast)
+                     : ring_sizes(ranks, channels);
+  const Plan plan = fitting_plan(selected, 0, 1, answer.widening, answer.rings);
+  const Tuning& tuning = selected.request.tuning;
+  if (tuning.segment_bytes != asked.segment_bytes) {
+    answer.why +=
+        fmt::format("; segments of {} instead, to fit into the team's outbox", bytes_text(tuning.segment_bytes));
+  }
+  if (tuning.slots != asked.slots) {
+    answer.why += fmt::format("; {} slots instead, as many as rings have entries", tuning.slots);
+  }
+  answer.extent_bytes = own_outbox_bytes(plan, tuning.segment_bytes, answer.widening, answer.rings) / 2;
 }
 
 void add_orders(const Algorithm& algorithm, int blocks, PlanAnswer& answer) {
@@ -197,7 +206,7 @@ PlanAnswer answer(const PlanQuestion& question) {
   // `request` now has the tuning.
   answer.selected = select(table, forced, request, answer.bytes, answer.several_nodes, transports::put_bytes(true));
   answer.why = reason(table, answer);
-  shorten_segments(answer);
+  fit(answer);
   const Algorithm& algorithm = *answer.selected.algorithm;
   for (const Algorithm& other : catalogue()) {
     if (other.name != algorithm.name) answer.others.emplace_back(other.name, other.why_not(request));
@@ -210,8 +219,6 @@ PlanAnswer answer(const PlanQuestion& question) {
   }
   const Plan& plan = answer.shown.front();
   add_orders(algorithm, plan.blocks, answer);
-  answer.staging = staging_shape(plan, request.tuning.segment_bytes, answer.widening, answer.several_nodes);
-  answer.team_staging_bytes = team_staging_bytes(request.topology.ranks());
   return answer;
 }
 

@@ -45,9 +45,9 @@ struct PlanAnswer {
   std::string why;
   std::vector<std::pair<std::string, std::string>> others;  ///< algorithm, reason; empty: it would serve if forced
   std::vector<Plan> shown;
-  std::vector<Plan> all;  ///< if a picture is wanted
-  StagingShape staging;
-  std::size_t team_staging_bytes = 0;
+  std::vector<Plan> all;         ///< if a picture is wanted
+  RingSizes rings;               ///< of a team with the channels of the settings
+  std::size_t extent_bytes = 0;  ///< of the outbox, that a call with the longest messages takes
   ExpressionPool pool;
   std::optional<Verdict> verdict;
   std::vector<ExpressionId> orders;  ///< by block; derived by the verifier, else as declared; may be empty

@@ -9,6 +9,7 @@
 #include "collectives/schedules/schedule.hpp"
 #include "runtime/base/numbers.hpp"
 #include "runtime/base/settings.hpp"
+#include "runtime/plan/ring_rules.hpp"
 #include "tools/torii-info/plan.hpp"
 #include "tools/torii-info/proof_report.hpp"
 #include "tools/torii-info/report.hpp"
@@ -111,21 +112,25 @@ void add_choice(const PlanAnswer& answer, Report& report) {
   }
 }
 
-void add_staging(const PlanAnswer& answer, Report& report) {
+void add_rings(const PlanAnswer& answer, Report& report) {
   const Plan& plan = answer.shown.front();
-  const StagingShape& staging = answer.staging;
+  const RingSizes& rings = answer.rings;
+  const int size = distant_size_of(plan, answer.selected.request.tuning.segment_bytes, answer.widening);
+  const KindSizes kind = rings.of(ring_kind(plan, size));
+  const int streams = rings_of(plan);
   std::string text = fmt::format(
-      "{} bytes per rank and channel: {} streams in x {} slots x {} bytes, and lines for "
-      "buffer offers and credits; a team has {}",
-      staging.total_bytes, plan.in_streams_max, plan.slots, staging.slot_bytes, bytes_text(answer.team_staging_bytes));
-  if (staging.total_bytes > answer.team_staging_bytes) text += ", so it REFUSES this plan";
-  report.text += row<10>("staging", text);
-  report.json["staging"] = {{"total_bytes", staging.total_bytes},
-                            {"slot_bytes", staging.slot_bytes},
-                            {"slots", plan.slots},
-                            {"in_streams_max", plan.in_streams_max},
-                            {"out_streams_max", plan.out_streams_max},
-                            {"team_bytes", answer.team_staging_bytes}};
+      "{} from a rank to another one, each with {} entries; the longest messages of a call take {} of an outbox of {}",
+      streams, kind.entries, bytes_text(answer.extent_bytes), bytes_text(rings.outbox_bytes));
+  if (answer.several_nodes) text += fmt::format("; {} messages share a credit", kind.credit_group);
+  report.text += row<10>("rings", text);
+  report.json["rings"] = {{"streams", streams},
+                          {"entries", kind.entries},
+                          {"credit_group", kind.credit_group},
+                          {"slots", plan.slots},
+                          {"in_streams_max", plan.in_streams_max},
+                          {"out_streams_max", plan.out_streams_max},
+                          {"call_bytes", answer.extent_bytes},
+                          {"outbox_bytes", rings.outbox_bytes}};
 }
 
 /// What the numbers of an expression are.
@@ -269,7 +274,7 @@ Report report_plan(const PlanAnswer& found) {
   Report report;
   add_question(found, report);
   add_choice(found, report);
-  add_staging(found, report);
+  add_rings(found, report);
   add_orders(found, report);
   add_verdict(found, report);
   add_plans(found, report);

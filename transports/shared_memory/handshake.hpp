@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/base/own_descriptor.hpp"
+#include "runtime/base/status.hpp"
 #include "transports/shared_memory/arena.hpp"
 
 namespace torii::shared_memory {
@@ -32,6 +33,17 @@ class Listener {
   OwnDescriptor fd_;
 };
 
+/// The descriptors that a rank gives to another rank.
+struct Handed {
+  Descriptor arena;
+  Descriptor life;  ///< none of a rank of this process: its end is this rank's end
+};
+
+/// A process has so many descriptors open for each other rank while it takes theirs.
+inline constexpr std::size_t kFilesPerPeer = 2;
+/// This process cannot open as many; `peers`: the other ranks.
+Error too_few_files(std::size_t peers);
+
 struct HandshakePlan {
   int rank = 0;
   std::vector<std::string>
@@ -42,17 +54,12 @@ struct HandshakePlan {
   int life_fd = -1;
   double timeout_s = 30;
   std::function<bool(int rank)> lost;  ///< true if that rank is known to be dead
+  /// Called once for each rank with a name, when its descriptors come: so few are open at a time. May throw.
+  std::function<void(int rank, Handed handed)> take;
 };
 
-/// The descriptors that a rank gives to another rank.
-struct Handed {
-  Descriptor arena;
-  Descriptor life;  ///< none of a rank of this process: its end is this rank's end
-};
-
-/// Collective over the ranks that need each other's arenas. Returns what each rank gave; nothing where the name is
-/// empty. Connections of other users, or without the job token, are closed and change nothing. Throws Error: timeout or
-/// peer_lost naming the missing rank, no_resource.
-std::vector<Handed> hand_over_arenas(const Listener& listener, const HandshakePlan& plan);
+/// Collective over the ranks that need each other's arenas. Connections of other users, or without the job token, are
+/// closed and change nothing. Throws Error: timeout or peer_lost naming the missing rank, no_resource.
+void hand_over_arenas(const Listener& listener, const HandshakePlan& plan);
 
 }  // namespace torii::shared_memory

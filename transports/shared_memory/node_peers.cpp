@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "runtime/base/status.hpp"
+#include "runtime/devices/open_files.hpp"
 #include "runtime/devices/pidfd.hpp"
 
 namespace torii::shared_memory {
@@ -71,6 +72,15 @@ void agree(Bootstrap& bootstrap, const Error* failure) {
   }
 }
 
+/// Those of this node. They hand over their descriptors; threads of this process have none of their own.
+std::size_t ranks_of_other_processes(const Nodes& nodes) {
+  std::size_t count = 0;
+  for (int rank = 0; rank < nodes.ranks(); ++rank) {
+    if (nodes.is_own(rank) && nodes.visible_pid(rank) != getpid()) ++count;
+  }
+  return count;
+}
+
 /// The largest arena of a rank; fixed if it has one already.
 struct ArenaSize {
   std::uint64_t bytes;
@@ -109,6 +119,10 @@ std::unique_ptr<Arena> make_arena(Bootstrap& bootstrap, const Nodes& nodes, std:
   };
   ArenaSize own{};
   attempt([&] {
+    // Asked before any rank waits for descriptors of another one. The listener and what is being received are beside.
+    constexpr std::size_t kFilesBeside = 8;
+    const std::size_t peers = ranks_of_other_processes(nodes);
+    if (peers != 0 && !may_open_files(kFilesPerPeer * peers + kFilesBeside)) throw too_few_files(peers);
     own.bytes = Arena::possible_bytes(earlier != nullptr ? earlier->bytes() : wanted_bytes, nodes.own_ranks());
     if (earlier == nullptr) return;
     own.is_fixed = 1;
@@ -184,17 +198,19 @@ void NodePeers::meet(const Listener& listener, const Nodes& nodes, const std::ve
     if (early[rank].open() || errno != ESRCH) continue;
     throw Error(Status::peer_lost, plan.who[rank] + " has ended while joining", static_cast<int>(rank));
   }
-  plan.lost = [&early](int rank) { return has_ended(early[static_cast<std::size_t>(rank)]); };
-  std::vector<Handed> handed = hand_over_arenas(listener, plan);
-  for (std::size_t rank = 0; rank < handed.size(); ++rank) {
-    Peer& one = peers_[rank];
-    if (!one.foreign) continue;
-    const Descriptor& file = handed[rank].arena;
-    check_arena(file.get(), arena_bytes_, plan.who[rank]);
-    one.mapping = Mapping(file.get(), arena_bytes_);
+  plan.lost = [&](int rank) {
+    return peer(rank).life.open() ? !alive(rank) : has_ended(early[static_cast<std::size_t>(rank)]);
+  };
+  plan.take = [&](int rank, Handed handed) {
+    const auto at = static_cast<std::size_t>(rank);
+    Peer& one = peers_[at];
+    check_arena(handed.arena.get(), arena_bytes_, plan.who[at]);
+    one.mapping = Mapping(handed.arena.get(), arena_bytes_);
     one.base = one.mapping.base();
-    one.life = std::move(handed[rank].life);
-  }
+    one.life = std::move(handed.life);
+    early[at] = Descriptor();
+  };
+  hand_over_arenas(listener, plan);
 }
 
 Descriptor NodePeers::life(int rank) const noexcept {

@@ -139,6 +139,12 @@ int Nodes::own_ranks() const noexcept {
   return static_cast<int>(std::count(node_of_.begin(), node_of_.end(), node(rank_)));
 }
 
+int Nodes::most_ranks() const noexcept {
+  std::ptrdiff_t most = 0;
+  for (int node = 0; node < count_; ++node) most = std::max(most, std::ranges::count(node_of_, node));
+  return static_cast<int>(most);
+}
+
 /// "host a", or "host a (TORII_NODE b)".
 std::string Nodes::place_text(int rank) const {
   const std::string name = cards_[static_cast<std::size_t>(rank)].name.data();

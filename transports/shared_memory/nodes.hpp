@@ -49,6 +49,8 @@ class Nodes {
   bool is_own(int rank) const noexcept { return node(rank) == node(rank_); }
   /// Ranks of the own node, the own one included.
   int own_ranks() const noexcept;
+  /// The most ranks of any node.
+  int most_ranks() const noexcept;
   /// The number of the last cache to which the rank is bound; ranks of one node with equal numbers share it. -1: none.
   int cache(int rank) const noexcept;
   const std::string& host(int rank) const noexcept { return hosts_[static_cast<std::size_t>(rank)]; }

@@ -83,17 +83,9 @@ TEST(AgreementMessages, ArePutRarely) {
   });
 }
 
-TEST(AgreementMessages, AnEpochIsReachedWhenAllEnginesSaySo) {
+TEST(AgreementMessages, AMemberHasLeftWhenAllEnginesSaySo) {
   play({0, 1, 1}, 4, [](Seat& seat) {
-    seat.messages().put_epoch(1);
-    seat.meet();
-    for (int member = 0; member < 3; ++member) {
-      EXPECT_TRUE(seat.messages().has_reached(member, 1));
-      EXPECT_FALSE(seat.messages().has_reached(member, 2));
-      EXPECT_FALSE(seat.messages().has_departed(member));
-    }
-    seat.inbox(0).epochs[2] = 0;
-    EXPECT_FALSE(seat.messages().has_reached(0, 1));
+    for (int member = 0; member < 3; ++member) EXPECT_FALSE(seat.messages().has_departed(member));
     seat.meet();
     const auto* const memory = reinterpret_cast<const std::byte*>(&seat.memory());
     // Its memory may be used anew after the very last word only.
@@ -103,11 +95,13 @@ TEST(AgreementMessages, AnEpochIsReachedWhenAllEnginesSaySo) {
       EXPECT_TRUE(seat.messages().has_departed(member));
       EXPECT_FALSE(has_departed(memory, member, 3));
     }
+    seat.inbox(0).last_words[2] = 0;
+    EXPECT_FALSE(seat.messages().has_departed(0));
     seat.meet();
     seat.messages().leave(0, ControlWriter::kDeparted);
     seat.meet();
     for (int member = 0; member < 3; ++member) EXPECT_TRUE(has_departed(memory, member, 3));
-    seat.inbox(1).epochs[1] = 1;
+    seat.inbox(1).last_words[1] = ControlWriter::kLeft;
     EXPECT_FALSE(has_departed(memory, 1, 3));
   });
 }
@@ -181,7 +175,7 @@ TEST(AgreementMessages, WhoHasSaidThatItProposesNothingKeepsItsWord) {
 SurvivorProposal proposal_of(std::uint64_t digest, std::uint64_t staging) {
   SurvivorProposal proposal = {};
   proposal.digest = digest;
-  proposal.staging = staging;
+  proposal.memory_offset = staging;
   return proposal;
 }
 
@@ -194,7 +188,7 @@ TEST(AgreementMessages, ADecisionThatReachedOneReachesAll) {
       const SurvivorProposal* const proposal = seat.survivors().proposal(member);
       ASSERT_NE(proposal, nullptr);
       EXPECT_EQ(proposal->digest, 40U + static_cast<std::uint64_t>(member));
-      EXPECT_EQ(proposal->staging, 4096U);
+      EXPECT_EQ(proposal->memory_offset, 4096U);
     }
     EXPECT_EQ(seat.survivors().decision(0), nullptr);
     seat.meet();

@@ -131,7 +131,7 @@ void check_ends(const PlanMaker& maker, Classes& classes, CallDescription call, 
 
 void check_random_calls(torii_team* handle, const TeamOptions& options, unsigned seed) {
   Team& team = *handle->team;
-  const PlanMaker maker(team.members(), options, std::size_t{1} << 22);
+  const PlanMaker maker(team.members(), options, ring_sizes(team.ranks(), 2));
   Classes classes(maker);
   std::mt19937_64 random(seed);
   int calls = 0;
@@ -204,22 +204,22 @@ TEST(CallClasses, TeamsThatChooseAlikeShareThem) {
   tests::run_as_threads(ranks, [](torii_context*, torii_team* team) {
     const Membership& members = team->team->members();
     TeamOptions options;
-    constexpr std::size_t kStaging = std::size_t{1} << 22;
-    const PlanMaker one(members, options, kStaging);
-    const PlanMaker like(members, options, kStaging);
+    const RingSizes rings = ring_sizes(3, 2);
+    const PlanMaker one(members, options, rings);
+    const PlanMaker like(members, options, rings);
     const auto selected = shared(one, 100);
     EXPECT_EQ(shared(like, 101), selected) << "a length of the class";
     EXPECT_NE(shared(like, 100, 1), selected);
     EXPECT_NE(shared(like, 1'000'000), selected);
-    EXPECT_NE(shared(PlanMaker(members, options, kStaging / 2), 100), selected);
+    EXPECT_NE(shared(PlanMaker(members, options, ring_sizes(3, 4)), 100), selected);
     options.segment_bytes = 1024;
-    EXPECT_NE(shared(PlanMaker(members, options, kStaging), 100), selected);
+    EXPECT_NE(shared(PlanMaker(members, options, rings), 100), selected);
     options = {};
     options.determinism = "canonical";
-    EXPECT_NE(shared(PlanMaker(members, options, kStaging), 100), selected);
+    EXPECT_NE(shared(PlanMaker(members, options, rings), 100), selected);
     options = {};
     options.topology = "mesh:3";
-    EXPECT_NE(shared(PlanMaker(members, options, kStaging), 100), selected);
+    EXPECT_NE(shared(PlanMaker(members, options, rings), 100), selected);
   });
 }
 
@@ -271,7 +271,7 @@ TEST(CallClasses, ThreadsMayShareThem) {
   tests::run_as_threads(ranks, [](torii_context*, torii_team* team) {
     const Membership& members = team->team->members();
     const auto meet_all = [&](std::size_t from) {
-      const PlanMaker maker(members, TeamOptions{}, std::size_t{1} << 22);
+      const PlanMaker maker(members, TeamOptions{}, ring_sizes(members.ranks(), 2));
       for (std::size_t count = 1; count < (std::size_t{1} << 20); count += count / 2 + 1) {
         EXPECT_TRUE(shared(maker, count + from)->holds.contains(8 * (count + from)));
       }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <barrier>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -21,6 +22,7 @@
 #include "runtime/rings/ring_area.hpp"
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/conformance/thread_team.hpp"
+#include "tests/support/test_run.hpp"
 
 namespace torii::tests {
 namespace {
@@ -42,7 +44,7 @@ class Machine final : public Platform {
   ~Machine() override { set_platform(nullptr); }
   bool grants(std::size_t bytes) noexcept override {
     if (bytes == kOutbox) ++outboxes;
-    if (bytes > 64 * kMiB) ++teams;
+    if (bytes > kMiB / 2 && bytes < kMiB) ++teams;
     if (bytes >= kWords && bytes < kWords + 2 * 4096) ++words;
     std::size_t most = most_bytes;
     while (most < bytes && !most_bytes.compare_exchange_weak(most, bytes)) {
@@ -52,7 +54,7 @@ class Machine final : public Platform {
   std::optional<std::size_t> memory_left_bytes() noexcept override { return rank_left_bytes; }
 
   std::atomic<int> outboxes = 0;  ///< asked for
-  std::atomic<int> teams = 0;     ///< whose memory was asked for
+  std::atomic<int> teams = 0;     ///< of two ranks and channels whose memory was asked for: about 0.6 MiB
   std::atomic<int> words = 0;     ///< pages of all words of two ranks and one channel
   std::atomic<std::size_t> most_bytes = 0;
   // Of this thread's rank:
@@ -65,7 +67,7 @@ thread_local std::optional<std::size_t> Machine::rank_left_bytes;
 ThreadTeam job(int ranks, const std::string& settings = {}) {
   ThreadTeam all;
   all.ranks = ranks;
-  all.settings = "STANDING_RINGS=1\nTIMEOUT=20\nCHANNELS=2\n" + settings;
+  all.settings = "TIMEOUT=20\nCHANNELS=2\n" + settings;
   return all;
 }
 
@@ -150,8 +152,10 @@ TEST(RingMemory, ARefusedOutboxEndsTheCallOnAllRanks) {
   Machine machine;
   for (const bool is_known : {false, true}) {
     for (const std::size_t count : {kJustLong, kLong, std::size_t{100'000}}) {
+      std::barrier known(3);  // the failure may end a call in which another rank still is
       run_as_threads(job(3), [&](torii_context*, torii_team* team) {
-        for (std::size_t i = 0; is_known && i < 28; ++i) ASSERT_EQ(sum(team, i / 2 + 1), TORII_OK);
+        for (std::size_t i = 0; is_known && i < 28; ++i) EXPECT_EQ(sum(team, i / 2 + 1), TORII_OK);
+        known.arrive_and_wait();
         Machine::refuses_rank = torii_team_rank(team) == 1;
         expect_refused(sum(team, count), "the machine refuses");
         Machine::refuses_rank = false;
@@ -161,24 +165,29 @@ TEST(RingMemory, ARefusedOutboxEndsTheCallOnAllRanks) {
 }
 
 TEST(RingMemory, AFullArenaRefusesAnOutbox) {
-  run_as_threads(job(2, "ARENA=256M"), [&](torii_context* context, torii_team* team) {
+  run_as_threads(job(2, "ARENA=256M"), [&](torii_context* context, torii_team* whole) {
+    torii_team* team = nullptr;
+    ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &team), TORII_OK) << torii_last_error();
     ASSERT_EQ(sum(team, kShort), TORII_OK) << torii_last_error();
     void* memory = nullptr;
     while (torii_team_rank(team) == 1 && torii_allocate(context, kOutbox, &memory) == TORII_OK) {
     }
     ASSERT_EQ(sum(team, kShort), TORII_OK) << torii_last_error();
+    meet(whole);  // the failure may end a call in which the other rank still is
     expect_refused(sum(team, kLong), "TORII_ARENA");
+    EXPECT_EQ(torii_team_destroy(team), TORII_OK);
   });
 }
 
 /// Pages are taken before anybody may touch them: those of all words, where peers may write before this rank's first
-/// call, and those of an outbox.
+/// call, and those of an outbox that a plan may use.
 TEST(RingMemory, WhereMemoryIsShortPagesAreTakenBefore) {
+  // Less than twice of what the words and outboxes of two ranks may take.
+  constexpr std::size_t kShortMemory = 30 * kMiB;
   Machine machine;
   Machine::rank_left_bytes.reset();
-  run_as_threads(job(2), [&](torii_context*, torii_team* whole) {
-    Machine::rank_left_bytes = 100 * kMiB;
-    // One channel has an outbox of 16 MiB. An arena takes less than that without asking again what is left.
+  run_as_threads(job(2, "SEGMENT=1M\nSLOTS=4"), [&](torii_context* context, torii_team* whole) {
+    Machine::rank_left_bytes = kShortMemory;
     torii_team_options options = {};
     options.size = sizeof(options);
     options.channels = 1;
@@ -192,9 +201,32 @@ TEST(RingMemory, WhereMemoryIsShortPagesAreTakenBefore) {
     meet(whole);
     EXPECT_EQ(machine.most_bytes, 0U);
     meet(whole);
-    if (torii_team_rank(team) == 1) Machine::rank_left_bytes = kOutbox;
+    // An arena takes some MiB without asking again what is left, until these are used up.
+    std::vector<void*> memory(2);
+    for (void*& one : memory) ASSERT_EQ(torii_allocate(context, kOutbox, &one), TORII_OK) << torii_last_error();
+    if (torii_team_rank(team) == 1) Machine::rank_left_bytes = kMiB;
     expect_refused(sum(team, kLong), "are left of the simulation");
+    for (void* const one : memory) EXPECT_EQ(torii_free(context, one), TORII_OK);
+    Machine::rank_left_bytes = kShortMemory;
+    EXPECT_EQ(torii_team_destroy(team), TORII_OK);
+    Machine::rank_left_bytes.reset();
+  });
+}
+
+TEST(RingMemory, WhereRingsFitPagesAreTakenWhenTheyAreTouched) {
+  Machine machine;
+  Machine::rank_left_bytes.reset();
+  run_as_threads(job(2), [&](torii_context*, torii_team* whole) {
     Machine::rank_left_bytes = 100 * kMiB;
+    torii_team_options options = {};
+    options.size = sizeof(options);
+    options.channels = 1;
+    torii_team* team = nullptr;
+    ASSERT_EQ(torii_team_split(whole, 0, 0, &options, &team), TORII_OK) << torii_last_error();
+    meet(whole);
+    EXPECT_EQ(machine.words, 0);
+    meet(whole);
+    for (const std::size_t count : {kShort, kLong}) ASSERT_EQ(sum(team, count), TORII_OK) << torii_last_error();
     EXPECT_EQ(torii_team_destroy(team), TORII_OK);
     Machine::rank_left_bytes.reset();
   });
@@ -215,7 +247,6 @@ std::size_t bytes_of_pages() {
 TEST(RingMemory, TeamsThatComeAndGoTakeNoMore) {
   constexpr int kTeams = 200;
   Machine machine;
-  // Two teams of a rank, and what keeps until the last member has left: memory that is lost does not fit in.
   run_as_threads(job(2, "ARENA=512M"), [&](torii_context*, torii_team* whole) {
     std::size_t first_bytes = 0;
     int first_outboxes = 0;
@@ -232,6 +263,7 @@ TEST(RingMemory, TeamsThatComeAndGoTakeNoMore) {
         first_bytes = bytes_of_pages();
         first_outboxes = machine.outboxes;
         first_teams = machine.teams;
+        EXPECT_GT(first_teams, 0);
       }
       meet(whole);
     }
@@ -239,6 +271,28 @@ TEST(RingMemory, TeamsThatComeAndGoTakeNoMore) {
     EXPECT_EQ(machine.outboxes, first_outboxes) << "outboxes are used again";
     EXPECT_EQ(machine.teams, first_teams) << "and the teams' memory";
     meet(whole);
+  });
+}
+
+/// Parts of two of a team of eight: each takes few addresses, and of these few pages.
+TEST(RingMemory, ManyTeamsLiveTogether) {
+  const int teams = is_full() ? 10'000 : 300;
+  const std::size_t arena_mib = is_full() ? 64 * 1024 : 2 * 1024;
+  run_as_threads(job(8, "ARENA=" + std::to_string(arena_mib) + "M"), [&](torii_context*, torii_team* whole) {
+    const int rank = torii_team_rank(whole);
+    std::vector<torii_team*> parts;
+    for (int i = 0; i < teams; ++i) {
+      torii_team* part = nullptr;
+      // Neighbours, then ranks that are farther apart.
+      const int color = i % 2 == 0 ? rank / 2 : rank % 4;
+      ASSERT_EQ(torii_team_split(whole, color, 0, nullptr, &part), TORII_OK) << i << ": " << torii_last_error();
+      parts.push_back(part);
+      ASSERT_EQ(sum(part, kShort, i), TORII_OK) << i << ": " << torii_last_error();
+    }
+    for (torii_team* const part : parts) ASSERT_EQ(sum(part, 1), TORII_OK) << torii_last_error();
+    meet(whole);
+    if (rank == 0) RecordProperty("pages_MiB", static_cast<int>(bytes_of_pages() / kMiB));
+    for (torii_team* const part : parts) EXPECT_EQ(torii_team_destroy(part), TORII_OK);
   });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The history in every signal, words of installed plans and notices of refused calls keep calls apart.
+// The history in every signal and notices of refused calls keep calls apart.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 #include <set>
 #include <string>
 
-#include "api/agreement/install_log.hpp"
 #include "api/agreement/refused_calls.hpp"
 #include "api/running/call_history.hpp"
 
@@ -49,49 +48,6 @@ TEST(CallHistory, EachCallHasASaltOfItsOwn) {
     EXPECT_TRUE(salts.insert(history.salt()).second) << "call " << i;
     history.add(kSignature);
   }
-}
-
-TEST(InstallLog, ComparesWordsOfOnePlace) {
-  InstallLog own;
-  InstallLog peer;
-  EXPECT_EQ(own.add(7), 1U);
-  EXPECT_EQ(own.compare(0, 1), InstallLog::Verdict::not_yet);
-  peer.add(7);
-  EXPECT_EQ(own.compare(peer.word(1), 1), InstallLog::Verdict::agrees);
-  own.add(8);
-  peer.add(9);
-  EXPECT_EQ(own.compare(peer.word(2), 2), InstallLog::Verdict::differs);
-  // The words depend on all plans before.
-  own.add(10);
-  peer.add(10);
-  EXPECT_EQ(own.compare(peer.word(3), 3), InstallLog::Verdict::differs);
-}
-
-TEST(InstallLog, KnowsWordsBeforeAndBehindInTheSamePlace) {
-  InstallLog own;
-  InstallLog peer;
-  // More than 16 bits of numbers.
-  for (std::uint64_t n = 1; n <= 70000; ++n) {
-    own.add(n);
-    const std::uint64_t before = n > InstallLog::kWords ? peer.word(n) : 0;
-    ASSERT_EQ(own.compare(before, n), InstallLog::Verdict::not_yet) << n;
-    peer.add(n);
-    ASSERT_EQ(own.compare(peer.word(n), n), InstallLog::Verdict::agrees) << n;
-  }
-  InstallLog ahead = own;
-  for (std::size_t i = 0; i < InstallLog::kWords; ++i) ahead.add(i);
-  EXPECT_EQ(own.compare(ahead.word(70000), 70000), InstallLog::Verdict::agrees);
-}
-
-TEST(InstallLog, AWordOverwrittenHereHadBeenAgreedOn) {
-  InstallLog own;
-  InstallLog peer;
-  for (std::uint64_t n = 1; n <= InstallLog::kWords; ++n) {
-    own.add(n);
-    peer.add(n);
-  }
-  own.add(0);
-  EXPECT_EQ(own.compare(peer.word(1), 1), InstallLog::Verdict::agrees);
 }
 
 /// A rank's refused calls, and what its peers see of them.

@@ -78,7 +78,6 @@ TEST(Findings, NothingAmongMembersThatAreWell) {
   EXPECT_FALSE(find_refused_call(scene.watched, scene.own));
   EXPECT_FALSE(find_dead_member(scene.watched, scene.own));
   EXPECT_FALSE(find_other_call(scene.watched, scene.own));
-  EXPECT_FALSE(find_other_plan(scene.watched, scene.own));
   EXPECT_FALSE(find_departed_member(scene.watched, scene.own));
   EXPECT_FALSE(find_awaited_departed(scene.watched, scene.own));
   EXPECT_EQ(departed_and_awaited(scene.watched), -1);
@@ -89,7 +88,6 @@ TEST(Findings, NothingWithoutMembersToWatch) {
   EXPECT_FALSE(find_refused_call({}, scene.own));
   EXPECT_FALSE(find_dead_member({}, scene.own));
   EXPECT_FALSE(find_other_call({}, scene.own));
-  EXPECT_FALSE(find_other_plan({}, scene.own));
   EXPECT_FALSE(find_departed_member({}, scene.own));
   EXPECT_FALSE(find_awaited_departed({}, scene.own));
   EXPECT_EQ(find_silent_members({}, scene.own).member, 1);
@@ -191,18 +189,6 @@ TEST(FindOtherCall, SaysWhatTheTextsDoNotShow) {
   };
   EXPECT_EQ(difference_of(by_user(11), by_user(12)), ", with other user_bytes or after calls that differ");
   EXPECT_EQ(difference_of(sum_of(kUnequalInRecord, 11), sum_of(kUnequalInRecord, 12)), ", with other counts");
-}
-
-TEST(FindOtherPlan, DiffersOrCannotComeAnyMore) {
-  Scene scene;
-  scene.view(0).plan = InstallLog::Verdict::not_yet;
-  EXPECT_FALSE(find_other_plan(scene.watched, scene.own));
-  scene.view(2).plan = InstallLog::Verdict::differs;
-  expect(find_other_plan(scene.watched, scene.own), Status::mismatch, 2,
-         "calls differ: before allreduce of 4 x f32, op sum, rank 1 and rank 2 made calls with different plans");
-  scene.view(0).has_departed = true;
-  expect(find_other_plan(scene.watched, scene.own), Status::mismatch, 0,
-         "rank 0 on host a destroyed the team before it came to allreduce of 4 x f32, op sum");
 }
 
 TEST(FindDepartedMember, IsOneThatHasNotMadeThisCall) {

@@ -175,6 +175,18 @@ class LeafPlans : public testing::TestWithParam<const char*> {
   }
 };
 
+/// One rank has more subtrees than there are streams for them.
+TEST_P(LeafPlans, AreProvedWhereValuesTakeTurns) {
+  std::uint64_t seed = 0;
+  int proofs = 0;
+  for (const std::vector<std::size_t>& counts :
+       {std::vector<std::size_t>{1, 254, 1}, {1, 1022, 1}, {3, 0, 250, 3}, {1, 254, 254, 1}}) {
+    for (int turn = 0; turn < 5; ++turn) proofs += prove(counts, ++seed);
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(proofs, 20);
+}
+
 TEST_P(LeafPlans, AreProvedForRandomIntervals) {
   const std::vector<Seed> seeds = seeds_of("leaves_test/plans", is_full() ? 2000 : 120);
   std::size_t proofs = 0;

@@ -128,7 +128,7 @@ TEST(VerifyShortcuts, PrivateMemoryIsOnlyCopied) {
   EXPECT_EQ(proofs_of(folded_reading()).read_privately, 0);
   EXPECT_EQ(proofs_of(lent_broadcast(true)).read_privately, 1);
   ExecutorRules rules;
-  rules.only_copied = [](const Plan&, int) { return true; };
+  rules.only_copies = [](Collective) { return true; };
   EXPECT_FAULT(folded_reading(), rules, "rank 1 lane 0 flow 0 (fold) block 0 may read an operand from private memory");
   EXPECT_EQ(first_fault(lent_broadcast(true), rules), "no fault");
 }

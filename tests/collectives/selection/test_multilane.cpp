@@ -12,6 +12,7 @@
 #include "collectives/proof/verify.hpp"
 #include "collectives/schedules/schedule.hpp"
 #include "collectives/selection/selection.hpp"
+#include "runtime/plan/ring_rules.hpp"
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/support/test_run.hpp"
 #include "tests/support/verify_run.hpp"
@@ -55,6 +56,39 @@ TEST(Multilane, EveryPlanIsProved) {
       }
     }
   }
+}
+
+/// However many ranks one site has and the others lack.
+TEST(Multilane, FewStreamsJoinTwoRanks) {
+  const Algorithm& multilane = *find_algorithm("multilane");
+  int most = 0;
+  for (const std::vector<int>& sizes : {std::vector<int>{64, 2},
+                                        {2, 64},
+                                        {64, 1},
+                                        {1, 64},
+                                        {24, 24},
+                                        {17, 3, 1},
+                                        {3, 40, 1},
+                                        std::vector<int>(16, 1),
+                                        std::vector<int>(16, 5)}) {
+    const TreeTopology tree = sites_tree(sizes);
+    for (const Collective collective :
+         {Collective::broadcast, Collective::reduce, Collective::allreduce, Collective::scatter, Collective::gather}) {
+      for (const int root : {0, tree.ranks() - 1}) {
+        for (const int lanes : {0, 255}) {
+          if (!has_root(collective) && root != 0) continue;
+          const PlanRequest request = request_on(tree, collective, root, lanes);
+          int streams = 0;
+          for (const Plan& plan : plan_all(multilane, request)) streams = std::max(streams, rings_of(plan));
+          most = std::max(most, streams);
+          EXPECT_LE(streams, pair_streams_most(multilane, request, multilane.plan(request, root)))
+              << name(collective) << " root " << root << " lanes " << lanes << " on " << tree.text();
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+  EXPECT_GT(most, 8);
 }
 
 /// Between which ranks the plans cross a long link.

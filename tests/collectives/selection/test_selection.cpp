@@ -287,25 +287,6 @@ TEST(TuneFile, BadValuesAreNamedWithTheirPlace) {
   }
 }
 
-/// plugins/openmpi compiles this file in. One row for each collective keeps the staging of a background team small.
-TEST(TuneFile, TheTableOfOpenMpiHasOneRowForEachCollective) {
-  const std::filesystem::path source = tests::source_dir();
-  const TuneTable table = TuneTable::load(source / "plugins/openmpi/tune_table_background.json");
-  EXPECT_EQ(table.rows().size(), static_cast<std::size_t>(kCollectiveCount));
-  for (int collective = 0; collective < kCollectiveCount; ++collective) {
-    const PlanRequest request = request_of(static_cast<Collective>(collective), 256);
-    EXPECT_TRUE(select(table, {}, request, std::size_t{1} << 40).row.has_value()) << name(request.collective);
-  }
-  std::string text = table.text();
-  text.replace(text.find("16384"), 5, "16380");
-  try {
-    (void)TuneTable::parse(text, "the team's tune_table");
-    FAIL() << text;
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "the team's tune_table, row 3: \"segment\" is 16380; it must be a multiple of 64");
-  }
-}
-
 /// Files of any content end in a short message. Each level of a value that is printed or copied takes stack.
 TEST(TuneFile, DeepAndLongValuesGiveShortMessages) {
   constexpr std::size_t kLevels = 100'000;

@@ -75,7 +75,7 @@ TEST(Settings, EveryShownValueCanBeSetAgain) {
            "PROVIDER=tcp;ofi_rxm\n"
            "DETERMINISM=canonical\nWIRE=f32\nISA=avx2\nTIMEOUT=0.25\nLOG=debug\nCHANNELS=8\nSLOTS=16\nWINDOW=5\n"
            "TUNE_FILE=/a "
-           "b\nARENA=512M\nWAIT=sleep\nCROSS_MEMORY=off\nSTANDING_RINGS=0\nHELPERS=2\nHELPER_CPUS=0-3,8\nINSECURE=1\n"
+           "b\nARENA=512M\nWAIT=sleep\nCROSS_MEMORY=off\nHELPERS=2\nHELPER_CPUS=0-3,8\nINSECURE=1\n"
            "RENDEZVOUS=file:/a b\nINTERFACE=^docker,veth\nPORTS=20000-20100");
   std::string lines;
   for (const SettingView& view : settings.list()) {
@@ -186,9 +186,8 @@ TEST(Settings, UnknownOrBrokenOverridesAreErrors) {
 
 TEST(Settings, DigestHoldsWhatMustBeEqualAndNothingElse) {
   const std::string digest = load({}).digest_text();
-  for (const char* job :
-       {"ENGINES=2", "SEGMENT=4K", "ALGORITHM=ring", "TOPOLOGY=node", "DETERMINISM=canonical", "WIRE=f32", "CHANNELS=1",
-        "SLOTS=3", "WINDOW=3", "TRANSPORT=ucx", "CROSS_MEMORY=on", "STANDING_RINGS=0"}) {
+  for (const char* job : {"ENGINES=2", "SEGMENT=4K", "ALGORITHM=ring", "TOPOLOGY=node", "DETERMINISM=canonical",
+                          "WIRE=f32", "CHANNELS=1", "SLOTS=3", "WINDOW=3", "TRANSPORT=ucx", "CROSS_MEMORY=on"}) {
     EXPECT_NE(load({}, job).digest_text(), digest) << job;
   }
   for (const char* own :

@@ -276,6 +276,7 @@ using Deal = std::map<std::pair<int, int>, std::pair<int, int>>;
 Placement place(Network& network, std::string_view algorithm, Collective collective, const Topology& topology) {
   Placement placement;
   placement.transport = &network;
+  placement.collective = collective;
   for (int member = 0; member < topology.ranks(); ++member) placement.context_ranks.push_back(member);
   placement.staging_offsets.assign(static_cast<std::size_t>(topology.ranks()), 0);
   placement.plan_of = [=](int of) { return plan_of(algorithm, collective, topology, of); };

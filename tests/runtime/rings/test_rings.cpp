@@ -41,13 +41,23 @@ std::vector<Stretch> stretches_of(const RingArea& area) {
         }
       }
     }
+    for (int peer = 0; peer < sizes.team_ranks; ++peer) {
+      for (int ring = 0; ring < sizes.rings; ++ring) {
+        const std::string which = where + " to " + std::to_string(peer) + ", ring " + std::to_string(ring);
+        all.push_back({area.credits(channel, ring, peer), entries * sizeof(std::uint64_t), "credits" + which});
+        for (int size = 0; size < kDistantSizes; ++size) {
+          all.push_back({area.grant(channel, ring, peer, size), kLineBytes, "grant" + which});
+        }
+      }
+    }
   }
   return all;
 }
 
 TEST(RingArea, NoTwoPartsShareAByte) {
-  for (const RingSizes sizes : {RingSizes{1, 1, 1, 1, 4096}, RingSizes{2, 1, 3, 2, 4096}, RingSizes{3, 2, 64, 5, 8192},
-                                RingSizes{5, 3, 8, 1, 4096}}) {
+  for (const RingSizes& sizes :
+       {RingSizes{1, 1, 1, 1, 4096}, RingSizes{2, 1, 3, 2, 4096}, RingSizes{3, 2, 64, 5, 8192},
+        RingSizes{5, 3, 8, 1, 4096}, distant_ring_sizes(1, 2, 1, false), distant_ring_sizes(2, 5, 2, true)}) {
     const RingArea area(sizes);
     std::vector<Stretch> all = stretches_of(area);
     std::ranges::sort(all, {}, &Stretch::begin);
@@ -84,27 +94,97 @@ TEST(RingArea, TheWordsOfTheFirstRingsComeFirst) {
   EXPECT_LE(area.words_bytes(6), area.total_bytes());
 }
 
-/// A part of a team has memory for the ranks of the team.
+TEST(RingArea, TheWordsOfRingsToOtherNodesComeWithTheRings) {
+  const RingArea area(distant_ring_sizes(2, 5, 2, false));
+  for (int rings = 1; rings <= area.sizes().rings; ++rings) {
+    for (int ring = 0; ring < area.sizes().rings; ++ring) {
+      const bool is_inside = area.grant(1, ring, 4, kDistantSizes - 1) + kLineBytes <= area.words_bytes(rings);
+      EXPECT_EQ(is_inside, ring < rings) << ring << " of " << rings;
+    }
+  }
+}
+
+/// Each stream of a kind has a ring that no other has.
+TEST(RingSizes, KindsHaveRingsOfTheirOwn) {
+  const RingSizes sizes = distant_ring_sizes(2, 5, 2, false);
+  std::set<int> rings;
+  for (std::size_t number = 0; number < kRingKinds; ++number) {
+    const auto kind = static_cast<RingKind>(number);
+    const int streams = kind == RingKind::exchange ? 1 : sizes.streams_most();
+    for (int stream = 0; stream < streams; ++stream) {
+      const int ring = sizes.ring(kind, stream);
+      EXPECT_TRUE(rings.insert(ring).second) << ring;
+      EXPECT_EQ(sizes.kind_of(ring), kind);
+      EXPECT_LE(sizes.of(kind).entries, sizes.entries);
+      EXPECT_EQ(sizes.of(kind).entries % static_cast<int>(sizes.of(kind).credit_group), 0);
+    }
+  }
+  EXPECT_EQ(static_cast<int>(rings.size()), sizes.rings);
+  EXPECT_EQ(ring_sizes(5, 2).ring(RingKind::exchange, 0), 0);
+  EXPECT_EQ(ring_sizes(5, 2).ring(RingKind::long_flow, 3), 3);
+}
+
+/// A part of a team has memory for the ranks of the team. Memory is bounded where a fabric pins it.
 TEST(RingSizes, FitWhateverTheTeam) {
-  for (int ranks = 1; ranks <= kRingRanksMost; ++ranks) {
+  for (const std::size_t memory_bytes : {kUnbounded, std::size_t{64} << 20}) {
     for (int channels = 1; channels <= 8; ++channels) {
-      const RingSizes sizes = ring_sizes(ranks, channels);
-      const std::size_t bytes = RingArea(sizes).total_bytes();
-      for (int reserved = ranks; reserved <= 2 * kRingRanksMost; ++reserved) {
-        EXPECT_LE(bytes, rings_bytes_most(reserved)) << ranks << " of " << reserved << ", " << channels << " channels";
+      std::size_t bytes = 0;
+      for (int ranks = 1; ranks <= 1100; ranks += ranks < 300 ? 1 : 16) {
+        const RingSizes sizes = ring_sizes(ranks, channels, memory_bytes);
+        bytes = std::max(bytes, RingArea(sizes).total_bytes());
+        EXPECT_LE(bytes, rings_bytes_most(ranks, channels, memory_bytes)) << ranks << ", " << channels << " channels";
+        EXPECT_GE(sizes.entries, 8);
+        EXPECT_LE(sizes.entries, kRingEntriesMax);
+        EXPECT_EQ(sizes.entries & (sizes.entries - 1), 0);
+        EXPECT_EQ(sizes.rings, ranks == 1 ? 1 : 16);
+        EXPECT_GE(sizes.outbox_bytes, std::size_t{1} << 20);
+        EXPECT_LE(sizes.outbox_bytes, memory_bytes / 4 / static_cast<std::size_t>(channels));
+        EXPECT_EQ(sizes.outbox_bytes % 4096, 0u);
       }
-      EXPECT_GE(sizes.entries, 8);
-      EXPECT_LE(sizes.entries, kRingEntriesMax);
-      EXPECT_EQ(sizes.entries & (sizes.entries - 1), 0);
-      EXPECT_GE(sizes.rings, ranks == 1 ? 1 : 4);
-      EXPECT_GE(sizes.outbox_bytes, std::size_t{1} << 20);
-      EXPECT_EQ(sizes.outbox_bytes % 4096, 0u);
     }
   }
   EXPECT_EQ(ring_sizes(8, 2).entries, 64);
-  EXPECT_EQ(ring_sizes(8, 2).rings, 16);
-  EXPECT_EQ(ring_sizes(256, 2).entries, 32);
-  EXPECT_EQ(ring_sizes(256, 2).rings, 4);
+  EXPECT_EQ(ring_sizes(256, 2).entries, 16);
+  EXPECT_EQ(ring_sizes(1024, 2).entries, 8);
+}
+
+/// Entries of all peers at once take a quarter of bounded memory.
+TEST(RingSizes, EntriesFitIntoBoundedMemory) {
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  for (const int ranks : {2, 3, 8, 64, 1024}) {
+    const RingSizes sizes = distant_ring_sizes(1, ranks, 2, false, kBytes);
+    const auto peers = static_cast<std::size_t>(ranks - 1);
+    const KindSizes exchange = sizes.of(RingKind::exchange);
+    EXPECT_LE(2 * peers * static_cast<std::size_t>(exchange.entries) *
+                  distant_entry_bytes(sizes.sizes_of(RingKind::exchange) - 1),
+              kBytes / 4)
+        << ranks;
+    EXPECT_GE(sizes.flow_sizes, sizes.exchange_sizes);
+    EXPECT_GE(sizes.exchange_sizes, 2) << "more than what fits into a line";
+  }
+  EXPECT_EQ(distant_ring_sizes(1, 1024, 2, false).flow_sizes, kDistantSizes);
+}
+
+/// The same between nodes, of which none has more than 8 or 64 of the members.
+TEST(RingSizes, FitWhateverTheTeamOnSeveralNodes) {
+  for (const std::size_t memory_bytes : {kUnbounded, std::size_t{64} << 20}) {
+    for (const int node : {1, 8, 64}) {
+      for (const bool balances : {false, true}) {
+        for (int channels = 1; channels <= 8; ++channels) {
+          std::size_t bytes = 0;
+          for (int ranks = 2; ranks <= 1100; ranks += ranks < 300 ? 1 : 23) {
+            const int here = std::min(node, ranks);
+            const RingArea area(distant_ring_sizes(here, ranks, channels, balances, memory_bytes));
+            bytes = std::max(bytes, area.total_bytes());
+            EXPECT_LE(bytes, distant_rings_bytes_most(here, ranks, channels, balances, memory_bytes))
+                << ranks << ", " << node << " on a node, " << channels << " channels";
+            EXPECT_EQ(area.words_bytes(0), 0u);
+            EXPECT_EQ(area.words_bytes(-2), 0u) << "a plan without streams";
+          }
+        }
+      }
+    }
+  }
 }
 
 /// The figures of docs/execution.md.
@@ -113,12 +193,19 @@ TEST(RingSizes, AreAsLargeAsDocumented) {
     int ranks;
     std::size_t most_bytes;
     std::size_t first_ring_bytes;
+    std::size_t outboxes_bytes;
   };
-  for (const Row& row : {Row{2, 1'843'200, 29'952}, Row{8, 7'360'512, 119'808}, Row{32, 8'388'608, 479'232},
-                         Row{256, 8'388'608, 1'966'080}}) {
-    EXPECT_EQ(rings_bytes_most(row.ranks), row.most_bytes) << row.ranks;
+  for (const Row& row : {Row{2, 462'848, 29'952, 16'777'216}, Row{8, 1'843'200, 119'808, 33'554'432},
+                         Row{32, 7'360'512, 479'232, 134'217'728}, Row{256, 16'777'216, 1'081'344, 134'217'728},
+                         Row{1024, 30'015'488, 2'490'368, 134'217'728}}) {
+    EXPECT_EQ(rings_bytes_most(row.ranks, 2), row.most_bytes) << row.ranks;
     EXPECT_EQ(RingArea(ring_sizes(row.ranks, 2)).words_bytes(1), row.first_ring_bytes) << row.ranks;
+    EXPECT_EQ(2 * ring_sizes(row.ranks, 2).outbox_bytes, row.outboxes_bytes) << row.ranks;
   }
+  // In the least arena that a fabric pins.
+  constexpr std::size_t kPinned = std::size_t{64} << 20;
+  EXPECT_EQ(distant_rings_bytes_most(8, 256, 2, false, kPinned), 24'678'400u);
+  EXPECT_EQ(distant_rings_bytes_most(8, 256, 8, false, kPinned), 86'122'496u);
 }
 
 TEST(RingRules, WhatIsNotPublishedLeavesEntries) {

@@ -21,7 +21,8 @@
 namespace torii::shared_memory {
 namespace {
 
-HandshakePlan plan_of(int rank, const std::string& lower, const Arena& arena) {
+/// `handed` receives the descriptors of the other rank.
+HandshakePlan plan_of(int rank, const std::string& lower, const Arena& arena, Handed& handed) {
   HandshakePlan plan;
   plan.rank = rank;
   plan.names = {rank == 0 ? "" : lower, rank == 0 ? "the higher one dials" : ""};
@@ -30,6 +31,7 @@ HandshakePlan plan_of(int rank, const std::string& lower, const Arena& arena) {
   plan.life_fd = arena.life().get();
   plan.timeout_s = 10;
   plan.lost = [](int) { return false; };
+  plan.take = [&handed](int, Handed given) { handed = std::move(given); };
   return plan;
 }
 
@@ -42,11 +44,11 @@ class Peer {
     if (pid_ == 0) {
       Arena arena(kArenaBytesMin);
       const Listener own(2);
-      (void)hand_over_arenas(own, plan_of(1, listener.name(), arena));
+      hand_over_arenas(own, plan_of(1, listener.name(), arena, handed_));
       life(arena);
       for (;;) pause();
     }
-    handed_ = std::move(hand_over_arenas(listener, plan_of(0, "", arena_))[1]);
+    hand_over_arenas(listener, plan_of(0, "", arena_, handed_));
   }
   ~Peer() {
     end();
@@ -110,9 +112,8 @@ TEST(Life, OfThisProcessIsNotHandedOver) {
   const Arena arenas[] = {Arena(kArenaBytesMin), Arena(kArenaBytesMin)};
   const Listener listeners[] = {Listener(2), Listener(2)};
   Handed handed[2];
-  std::thread higher(
-      [&] { handed[1] = std::move(hand_over_arenas(listeners[1], plan_of(1, listeners[0].name(), arenas[1]))[0]); });
-  handed[0] = std::move(hand_over_arenas(listeners[0], plan_of(0, "", arenas[0]))[1]);
+  std::thread higher([&] { hand_over_arenas(listeners[1], plan_of(1, listeners[0].name(), arenas[1], handed[1])); });
+  hand_over_arenas(listeners[0], plan_of(0, "", arenas[0], handed[0]));
   higher.join();
   for (Handed& one : handed) {
     EXPECT_TRUE(one.arena.open());
@@ -130,6 +131,8 @@ TEST(Life, OfThisProcessIsNotHandedOver) {
 TEST(Life, NeedsADescriptor) {
   rlimit limit = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  Handed handed;
+  int free = -1;
   try {
     const Listener listener(2);
     const Arena arena(kArenaBytesMin);
@@ -137,23 +140,26 @@ TEST(Life, NeedsADescriptor) {
     if (child == 0) {
       const Arena own_arena(kArenaBytesMin);
       const Listener own(2);
-      HandshakePlan plan = plan_of(1, listener.name(), own_arena);
+      HandshakePlan plan = plan_of(1, listener.name(), own_arena, handed);
       plan.timeout_s = 0.3;
       try {
-        (void)hand_over_arenas(own, plan);
+        hand_over_arenas(own, plan);
       } catch (const Error&) {
       }
       _exit(0);
     }
-    const int free = dup(0);
+    free = dup(0);
     close(free);
     const rlimit room_for_two = {static_cast<rlim_t>(free) + 2, limit.rlim_max};
     EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &room_for_two), 0);
-    (void)hand_over_arenas(listener, plan_of(0, "", arena));
+    hand_over_arenas(listener, plan_of(0, "", arena, handed));
     ADD_FAILURE() << "a connection, an arena and a life in two descriptors";
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::no_resource);
-    EXPECT_NE(std::string(error.what()).find("ulimit -n"), std::string::npos) << error.what();
+    EXPECT_STREQ(error.what(), ("too many open files: this process may open " + std::to_string(free + 2) +
+                                ", and opens up to 2 for each of the 1 other ranks of its node while it joins; raise "
+                                "the limit (ulimit -n)")
+                                   .c_str());
   }
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_GT(wait(nullptr), 0);

@@ -216,6 +216,17 @@ void Driver::run_persistent(Call& call, const Words& words) {
   torii_request* request = nullptr;
   torii_status status =
       timed(Phase::preparing, "prepare", [&] { return torii_prepare(teams_[call.team], &words.call, &request); });
+  // torii_team_health() may set another text: of a member that is lost, though the team has not failed.
+  const std::string own = "rank " + std::to_string(torii_team_rank(teams_[call.team])) + " on ";
+  const auto is_refused_here = [&] {
+    return std::string(torii_last_error()).starts_with(own) || torii_team_health(teams_[call.team]) == TORII_OK;
+  };
+  if (status == TORII_NO_RESOURCE && job_.has_refused_memory() && is_refused_here()) {
+    // This rank alone refuses the operation. The team fails when another one starts it.
+    ++job_.failed_calls;
+    call.has_ended = true;
+    return;
+  }
   for (int round = 0; round < 2 && status == TORII_OK; ++round) {
     call.vectors.unseal();
     call.vectors.fill();
@@ -271,9 +282,10 @@ void Driver::judge_failure(std::size_t team, torii_status status, const std::str
   ++job_.failed_calls;
   const bool may_fail = history_.may_fail(team, rank_) || job_.has_left_out;
   const bool is_timeout_right = job_.is_timeout_right(team, rank_, status);
-  // A rank takes the outbox of a channel with its first long call there.
-  const bool lacks_outbox = job_.has_refused_memory() && cause.find("for an outbox") != std::string::npos;
-  if (!is_timeout_right && !may_fail && !lacks_outbox) job_.fail(rank_, "failed without a fault: " + cause + at);
+  // A rank takes memory for rings and outboxes when it first needs them.
+  const auto names = [&](const char* purpose) { return cause.find(purpose) != std::string::npos; };
+  const bool lacks_memory = job_.has_refused_memory() && (names("for an outbox") || names("for standing rings"));
+  if (!is_timeout_right && !may_fail && !lacks_memory) job_.fail(rank_, "failed without a fault: " + cause + at);
   if (status == TORII_POISONED) return;
   compare_causes(team, cause, at);
   if (status != TORII_MISMATCH && !is_timeout_right) check_names_difference(team, cause, at);

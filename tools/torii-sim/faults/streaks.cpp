@@ -145,7 +145,7 @@ void add_rings(History& history) {
   constexpr std::uint64_t kStream = 0x72696e6773;
   Draw draw(mixed(history.seed + kStream));
   const bool has_streaks = draw.one_in(7);
-  history.job.settings += draw.one_in(has_streaks ? 4 : 2) ? "STANDING_RINGS=0\n" : "STANDING_RINGS=1\n";
+  (void)draw.one_in(has_streaks ? 4 : 2);  // what follows stays as it was for each seed
   if (has_streaks) make_history_of_streaks(history, draw);
 }
 

@@ -24,13 +24,13 @@ struct OutboxMemory {
   std::size_t touched_bytes = 0;  ///< from its beginning: these may have pages
 };
 
-/// A part of a team's memory, from its beginning.
+/// A part of memory.
 struct Stretch {
   std::size_t offset = 0;
   std::size_t bytes = 0;
 };
-/// All that may have been written: control memory and staging, and words of standing rings.
-using Touched = std::array<Stretch, 2>;
+/// All that may have been written: control memory, messages of sends, and words of standing rings.
+using Touched = std::array<Stretch, 3>;
 
 /// The memory of a gone team, into which other ranks may still write.
 class RetiredMemory {
@@ -50,6 +50,9 @@ class RetiredMemory {
   /// Outboxes that other ranks may still read until the memory is at rest.
   void add_outboxes(std::vector<OutboxMemory> outboxes) noexcept { outboxes_ = std::move(outboxes); }
   const std::vector<OutboxMemory>& outboxes() const noexcept { return outboxes_; }
+  /// Further allocations, from the arena's beginning, into which ranks of other nodes may still write.
+  void add_entries(std::vector<Stretch> entries) noexcept { entries_ = std::move(entries); }
+  const std::vector<Stretch>& entries() const noexcept { return entries_; }
   /// As of AttachedTeam::lose().
   virtual bool hold(int context_rank, const std::shared_ptr<const void>& writer) noexcept {
     return (void)context_rank, (void)writer, true;
@@ -66,13 +69,14 @@ class RetiredMemory {
   std::uint64_t offset_;
   std::size_t bytes_;
   std::vector<OutboxMemory> outboxes_;
+  std::vector<Stretch> entries_;
 };
 
 /// Thread-safe. Offsets count from the arena's beginning.
-class StagingPool {
+class TeamMemoryPool {
  public:
   /// The arguments must outlive the pool.
-  StagingPool(shared_memory::Arena& arena, LateWriters& late_writers);
+  TeamMemoryPool(shared_memory::Arena& arena, LateWriters& late_writers);
   /// For an arena that outlives the pool: frees all memory of gone teams that is at rest. Returns the offsets of the
   /// memory that will be at rest when the engines are closed. Memory into which a rank of this node may still write is
   /// never used again. The last call.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds and keeps classes.
-#include "collectives/selection/known_classes.hpp"
+#include "api/context/known_classes.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the memory of gone teams until no rank writes there, and caches some of it for the next teams.
-#include "api/context/staging_pool.hpp"
+#include "api/context/team_memory_pool.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -44,13 +44,13 @@ class SetAside final : public RetiredMemory {
 
 }  // namespace
 
-StagingPool::StagingPool(shared_memory::Arena& arena, LateWriters& late_writers)
+TeamMemoryPool::TeamMemoryPool(shared_memory::Arena& arena, LateWriters& late_writers)
     : arena_(arena), late_writers_(late_writers) {
   spares_.reserve(kSparesMax);  // push_back() must not throw inside free_retired()
   spare_outboxes_.reserve(kSparesMax);
 }
 
-std::vector<std::uint64_t> StagingPool::close() {
+std::vector<std::uint64_t> TeamMemoryPool::close() {
   free_retired();
   free_spares();
   std::vector<std::uint64_t> offsets;
@@ -58,11 +58,12 @@ std::vector<std::uint64_t> StagingPool::close() {
     if (!memory->is_left_to_engines()) continue;
     offsets.push_back(memory->offset());
     for (const OutboxMemory& outbox : memory->outboxes()) offsets.push_back(outbox.offset);
+    for (const Stretch& entries : memory->entries()) offsets.push_back(entries.offset);
   }
   return offsets;
 }
 
-void StagingPool::free_spares() noexcept {
+void TeamMemoryPool::free_spares() noexcept {
   const std::lock_guard lock(mutex_);
   for (const Spare& spare : spares_) arena_.free(spare.offset);
   for (const OutboxMemory& outbox : spare_outboxes_) arena_.free(outbox.offset);
@@ -70,7 +71,7 @@ void StagingPool::free_spares() noexcept {
   spare_outboxes_.clear();
 }
 
-void StagingPool::free_retired() {
+void TeamMemoryPool::free_retired() {
   (void)late_writers_.may_write();  // one look for all that is set aside
   const std::lock_guard lock(mutex_);
   std::erase_if(retired_, [this](const std::unique_ptr<RetiredMemory>& memory) {
@@ -80,8 +81,10 @@ void StagingPool::free_retired() {
     for (const OutboxMemory& outbox : memory->outboxes()) keep_or_free(outbox);  // nobody writes there late
     if (rest == RetiredMemory::Rest::safe) {
       keep_or_free(*memory);
+      for (const Stretch& entries : memory->entries()) arena_.free(entries.offset);
     } else {
       arena_.release(memory->offset(), memory->bytes());  // frees the pages, not the addresses
+      for (const Stretch& entries : memory->entries()) arena_.release(entries.offset, entries.bytes);
     }
     return true;
   });
@@ -89,9 +92,9 @@ void StagingPool::free_retired() {
 
 /// Programs make and free teams in loops. Freeing the pages of such a team, and faulting them in again on every rank
 /// that maps them, would be most of its cost. Clearing the few bytes that a short-lived team has written is quick.
-void StagingPool::keep_or_free(const RetiredMemory& memory) {
+void TeamMemoryPool::keep_or_free(const RetiredMemory& memory) {
   const std::optional<Touched> touched = memory.touched();
-  const auto bytes_of = [](const Touched& all) { return all[0].bytes + all[1].bytes; };
+  const auto bytes_of = [](const Touched& all) { return all[0].bytes + all[1].bytes + all[2].bytes; };
   if (!touched || bytes_of(*touched) > kTouchedMost || spares_.size() >= kSparesMax) {
     arena_.free(memory.offset());
     return;
@@ -102,7 +105,7 @@ void StagingPool::keep_or_free(const RetiredMemory& memory) {
   spares_.push_back({memory.offset(), memory.bytes()});
 }
 
-void StagingPool::keep_or_free(const OutboxMemory& outbox) {
+void TeamMemoryPool::keep_or_free(const OutboxMemory& outbox) {
   if (outbox.touched_bytes > kTouchedMost || spare_outboxes_.size() >= kSparesMax) {
     arena_.free(outbox.offset);
   } else {
@@ -110,7 +113,7 @@ void StagingPool::keep_or_free(const OutboxMemory& outbox) {
   }
 }
 
-void StagingPool::retire(std::unique_ptr<RetiredMemory> memory) {
+void TeamMemoryPool::retire(std::unique_ptr<RetiredMemory> memory) {
   {
     const std::lock_guard lock(mutex_);
     retired_.push_back(std::move(memory));
@@ -118,7 +121,7 @@ void StagingPool::retire(std::unique_ptr<RetiredMemory> memory) {
   free_retired();
 }
 
-void StagingPool::set_aside(std::size_t offset) {
+void TeamMemoryPool::set_aside(std::size_t offset) {
   {
     const std::lock_guard lock(mutex_);
     const std::size_t bytes = arena_.bytes_at(offset);
@@ -136,7 +139,7 @@ void StagingPool::set_aside(std::size_t offset) {
   free_retired();
 }
 
-bool StagingPool::hold(int context_rank, const std::shared_ptr<const void>& writer) noexcept {
+bool TeamMemoryPool::hold(int context_rank, const std::shared_ptr<const void>& writer) noexcept {
   const std::lock_guard lock(mutex_);
   bool all_hold = true;
   for (const std::unique_ptr<RetiredMemory>& memory : retired_) {
@@ -145,7 +148,7 @@ bool StagingPool::hold(int context_rank, const std::shared_ptr<const void>& writ
   return all_hold;
 }
 
-std::uint64_t StagingPool::take(std::size_t bytes, shared_memory::Backing backing) {
+std::uint64_t TeamMemoryPool::take(std::size_t bytes, shared_memory::Backing backing) {
   try {
     return arena_.allocate(bytes, backing);
   } catch (const Error& error) {
@@ -156,7 +159,7 @@ std::uint64_t StagingPool::take(std::size_t bytes, shared_memory::Backing backin
   return arena_.allocate(bytes, backing);
 }
 
-std::uint64_t StagingPool::allocate(std::size_t bytes) {
+std::uint64_t TeamMemoryPool::allocate(std::size_t bytes) {
   free_retired();
   {
     const std::lock_guard lock(mutex_);
@@ -165,7 +168,7 @@ std::uint64_t StagingPool::allocate(std::size_t bytes) {
   return take(bytes, shared_memory::Backing::on_touch);
 }
 
-OutboxMemory StagingPool::take_outbox(std::size_t bytes) {
+OutboxMemory TeamMemoryPool::take_outbox(std::size_t bytes) {
   free_retired();
   {
     const std::lock_guard lock(mutex_);
@@ -174,12 +177,12 @@ OutboxMemory StagingPool::take_outbox(std::size_t bytes) {
   return {take(bytes, shared_memory::Backing::on_touch), bytes, 0};
 }
 
-std::size_t StagingPool::bytes_max() const noexcept {
+std::size_t TeamMemoryPool::bytes_max() const noexcept {
   constexpr std::size_t kPart = 4;
   return arena_.is_pinned() ? arena_.capacity_bytes() / kPart : SIZE_MAX;
 }
 
-void StagingPool::reserve(std::uint64_t offset, std::size_t bytes) {
+void TeamMemoryPool::reserve(std::uint64_t offset, std::size_t bytes) {
   const std::uint64_t first = offset / kPageBytes * kPageBytes;
   arena_.reserve(first, (offset + bytes - first + kPageBytes - 1) / kPageBytes * kPageBytes);
 }

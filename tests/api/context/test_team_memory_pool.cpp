@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "api/context/late_writers.hpp"
-#include "api/context/staging_pool.hpp"
+#include "api/context/team_memory_pool.hpp"
 
 namespace torii {
 namespace {
@@ -37,7 +37,7 @@ class Gone final : public RetiredMemory {
   const Rest& rest_;
 };
 
-class StagingPoolTest : public ::testing::Test {
+class TeamMemoryPoolTest : public ::testing::Test {
  protected:
   /// Its memory comes back at once if `rest_` says so, or else with the next call that looks.
   void retire(std::uint64_t offset, Touched touched, std::vector<OutboxMemory> outboxes = {}) {
@@ -57,32 +57,34 @@ class StagingPoolTest : public ::testing::Test {
 
   shared_memory::Arena arena_{shared_memory::kArenaBytesMin};
   LateWriters late_writers_{arena_};
-  StagingPool pool_{arena_, late_writers_};
+  TeamMemoryPool pool_{arena_, late_writers_};
   RetiredMemory::Rest rest_ = RetiredMemory::Rest::safe;
 };
 
-TEST_F(StagingPoolTest, ClearsBothPartsThatWereTouchedAndNoOthers) {
+TEST_F(TeamMemoryPoolTest, ClearsThePartsThatWereTouchedAndNoOthers) {
   const std::uint64_t offset = pool_.allocate(kMemory);
+  constexpr std::size_t kPairs = 1024 * kKiB;
   constexpr std::size_t kRings = 2048 * kKiB;
   std::memset(at(offset), 1, 20 * kKiB);
+  std::memset(at(offset + kPairs), 1, 12 * kKiB);
   std::memset(at(offset + kRings), 1, 40 * kKiB);
   const std::size_t pages = bytes_of_pages();
-  retire(offset, {Stretch{0, 20 * kKiB}, Stretch{kRings, 40 * kKiB}});
+  retire(offset, {Stretch{0, 20 * kKiB}, Stretch{kPairs, 12 * kKiB}, Stretch{kRings, 40 * kKiB}});
   EXPECT_EQ(bytes_of_pages(), pages) << "what was not touched has no pages";
   ASSERT_EQ(pool_.allocate(kMemory), offset);
   EXPECT_TRUE(is_zero(offset, kMemory));
 }
 
-TEST_F(StagingPoolTest, DoesNotKeepMemoryOfWhichMuchWasTouched) {
+TEST_F(TeamMemoryPoolTest, DoesNotKeepMemoryOfWhichMuchWasTouched) {
   const std::uint64_t offset = pool_.allocate(kMemory);
   std::memset(at(offset), 1, 3072 * kKiB);
-  retire(offset, {Stretch{0, 400 * kKiB}, Stretch{1024 * kKiB, 2048 * kKiB}});
+  retire(offset, {Stretch{0, 400 * kKiB}, Stretch{}, Stretch{1024 * kKiB, 2048 * kKiB}});
   EXPECT_EQ(arena_.used_bytes(), 0U);
   EXPECT_EQ(bytes_of_pages(), 0U);
 }
 
 /// Payloads stay in a spare outbox.
-TEST_F(StagingPoolTest, NeverTakesAnOutboxForZeroedMemory) {
+TEST_F(TeamMemoryPoolTest, NeverTakesAnOutboxForZeroedMemory) {
   for (const std::size_t bytes : {kMemory, kOutbox}) {
     const std::uint64_t offset = pool_.allocate(kMemory);
     OutboxMemory outbox = pool_.take_outbox(bytes);
@@ -105,7 +107,7 @@ TEST_F(StagingPoolTest, NeverTakesAnOutboxForZeroedMemory) {
   EXPECT_EQ(arena_.used_bytes(), 0U);
 }
 
-TEST_F(StagingPoolTest, GivesAnOutboxBackWithTheMemoryOfItsTeam) {
+TEST_F(TeamMemoryPoolTest, GivesAnOutboxBackWithTheMemoryOfItsTeam) {
   const std::uint64_t offset = pool_.allocate(kMemory);
   const OutboxMemory outbox = pool_.take_outbox(kOutbox);
   rest_ = RetiredMemory::Rest::none;
@@ -117,7 +119,7 @@ TEST_F(StagingPoolTest, GivesAnOutboxBackWithTheMemoryOfItsTeam) {
 }
 
 /// Late writes from another node go into the memory. Nobody writes into an outbox from there.
-TEST_F(StagingPoolTest, GivesAnOutboxBackWhoseTeamHasAWriteUnderWay) {
+TEST_F(TeamMemoryPoolTest, GivesAnOutboxBackWhoseTeamHasAWriteUnderWay) {
   const std::uint64_t offset = pool_.allocate(kMemory);
   OutboxMemory outbox = pool_.take_outbox(kOutbox);
   rest_ = RetiredMemory::Rest::never;
@@ -126,7 +128,7 @@ TEST_F(StagingPoolTest, GivesAnOutboxBackWhoseTeamHasAWriteUnderWay) {
   EXPECT_NE(pool_.allocate(kMemory), offset);
 }
 
-TEST_F(StagingPoolTest, FreesOutboxesThatHaveManyPagesOrAreMany) {
+TEST_F(TeamMemoryPoolTest, FreesOutboxesThatHaveManyPagesOrAreMany) {
   for (int round = 0; round < 3; ++round) {
     const std::uint64_t offset = pool_.allocate(kMemory);
     std::vector<OutboxMemory> outboxes;
@@ -141,7 +143,7 @@ TEST_F(StagingPoolTest, FreesOutboxesThatHaveManyPagesOrAreMany) {
   EXPECT_LE(arena_.used_bytes(), kMemory + 10 * kOutbox);
 }
 
-TEST_F(StagingPoolTest, FreesSpareOutboxesWhereTheArenaIsFull) {
+TEST_F(TeamMemoryPoolTest, FreesSpareOutboxesWhereTheArenaIsFull) {
   const OutboxMemory outbox = pool_.take_outbox(kOutbox);
   retire(pool_.allocate(kMemory), {}, {outbox});
   const std::uint64_t all = pool_.take(arena_.bytes(), shared_memory::Backing::on_touch);
@@ -150,7 +152,7 @@ TEST_F(StagingPoolTest, FreesSpareOutboxesWhereTheArenaIsFull) {
 }
 
 /// Another context may go on with the arena.
-TEST_F(StagingPoolTest, LeavesNoOutboxBehind) {
+TEST_F(TeamMemoryPoolTest, LeavesNoOutboxBehind) {
   const OutboxMemory spare = pool_.take_outbox(kOutbox);
   retire(pool_.allocate(kMemory), {}, {spare});
   const OutboxMemory held = pool_.take_outbox(2 * kOutbox);

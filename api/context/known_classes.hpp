@@ -12,6 +12,7 @@
 #include "reduce_kernels/types.hpp"
 #include "runtime/plan/layout.hpp"
 #include "runtime/plan/leaves.hpp"
+#include "runtime/rings/ring_area.hpp"
 #include "runtime/topology/topology.hpp"
 
 namespace torii {
@@ -33,7 +34,7 @@ struct ClassKey {
   bool operator==(const ClassKey&) const = default;
 };
 
-/// The common part of the calls of a class: the choice, with segments that fit into the staging, and what their
+/// The common part of the calls of a class: the choice, with segments that fit into the standing rings, and what their
 /// layouts need to know of the plan.
 struct ClassPlan : Selected {
   Widening widening = Widening::none;
@@ -61,8 +62,7 @@ struct ChoiceRules {
   bool wide_wire = false;
   Forced forced;
   std::shared_ptr<const TuneTable> own_tune_table;  ///< of the team; nullptr: that of the context
-  std::size_t staging_bytes = 0;                    ///< that a plan may use
-  bool several_nodes = false;
+  RingSizes rings;                                  ///< that plans use
 
   bool operator==(const ChoiceRules&) const = default;
 };
