@@ -277,15 +277,18 @@ void Driver::judge(Call& call, torii_status status) {
   call.vectors.seal();
 }
 
+/// A rank takes memory for rings and outboxes when it first needs them, in any call.
+bool Driver::lacks_memory(const std::string& cause) const {
+  const auto names = [&](const char* purpose) { return cause.find(purpose) != std::string::npos; };
+  return job_.has_refused_memory() && (names("for an outbox") || names("for standing rings"));
+}
+
 void Driver::judge_failure(std::size_t team, torii_status status, const std::string& at) {
   const std::string cause = cause_of(status);
   ++job_.failed_calls;
   const bool may_fail = history_.may_fail(team, rank_) || job_.has_left_out;
   const bool is_timeout_right = job_.is_timeout_right(team, rank_, status);
-  // A rank takes memory for rings and outboxes when it first needs them.
-  const auto names = [&](const char* purpose) { return cause.find(purpose) != std::string::npos; };
-  const bool lacks_memory = job_.has_refused_memory() && (names("for an outbox") || names("for standing rings"));
-  if (!is_timeout_right && !may_fail && !lacks_memory) job_.fail(rank_, "failed without a fault: " + cause + at);
+  if (!is_timeout_right && !may_fail && !lacks_memory(cause)) job_.fail(rank_, "failed without a fault: " + cause + at);
   if (status == TORII_POISONED) return;
   compare_causes(team, cause, at);
   if (status != TORII_MISMATCH && !is_timeout_right) check_names_difference(team, cause, at);

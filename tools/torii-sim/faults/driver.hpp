@@ -59,6 +59,7 @@ class Driver {
   Call& make(std::size_t index, const DrawnCall& spec, Memory where);
   bool is_served(torii_team* team, const Words& words) const;
   void judge(Call& call, torii_status status);
+  bool lacks_memory(const std::string& cause) const;
   void judge_failure(std::size_t team, torii_status status, const std::string& where);
   void check_names_difference(std::size_t team, const std::string& cause, const std::string& at);
   void compare_causes(std::size_t team, const std::string& cause, const std::string& at);

@@ -41,8 +41,9 @@ void Driver::go_on_with_survivors(std::size_t team) {
       ++job_.left[team];
       break;
     }
-    if (!history_.may_fail(team, rank_) && !job_.has_left_out) {
-      job_.fail(rank_, "survivors failed without a fault: " + std::string(torii_last_error()));
+    const std::string cause = torii_last_error();
+    if (!history_.may_fail(team, rank_) && !job_.has_left_out && !lacks_memory(cause)) {
+      job_.fail(rank_, "survivors failed without a fault: " + cause);
     }
   }
   while (!made.empty()) {
