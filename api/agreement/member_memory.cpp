@@ -7,13 +7,16 @@
 #include "api/agreement/control_writer.hpp"
 #include "api/agreement/team_control.hpp"
 #include "api/context/team_memory_pool.hpp"
-#include "runtime/execution/staging.hpp"
 #include "runtime/plan/crediting.hpp"
-#include "runtime/point_to_point/pair_rings.hpp"
-#include "runtime/point_to_point/slot_streams.hpp"
 #include "runtime/rings/ring_area.hpp"
 
 namespace torii {
+namespace {
+
+/// No team of so many ranks has more on a node.
+int most_on_a_node(int ranks, const Context& context) noexcept { return std::min(ranks, context.nodes().most_ranks()); }
+
+}  // namespace
 
 std::size_t team_control_bytes(int ranks, const Context& context) noexcept {
   return round_up(
@@ -21,14 +24,10 @@ std::size_t team_control_bytes(int ranks, const Context& context) noexcept {
       4096);
 }
 
-std::size_t team_pairs_bytes(int ranks, bool several_nodes) {
-  const StagingShape slots = staging_shape(pair_plan(0, ranks), pair_slot_bytes(ranks), Widening::none, several_nodes);
-  return std::max(slots.total_bytes, PairArea(pair_sizes(ranks)).total_bytes());
-}
-
-PairsPlace pairs_place(int ranks, const Context& context, bool has_rings) noexcept {
-  return {team_control_bytes(ranks, context), team_pairs_bytes(ranks, context.several_nodes()), pair_slot_bytes(ranks),
-          has_rings ? std::optional(pair_sizes(ranks)) : std::nullopt};
+PairsPlace pairs_place(int ranks, const Context& context) noexcept {
+  const PairSizes sizes =
+      context.several_nodes() ? distant_pair_sizes(most_on_a_node(ranks, context), ranks) : pair_sizes(ranks);
+  return {team_control_bytes(ranks, context), PairArea(sizes).total_bytes(), sizes};
 }
 
 bool balances_engines(const Context& context) noexcept { return context.settings().slots >= kSharedSlotsLeast; }
@@ -36,14 +35,14 @@ bool balances_engines(const Context& context) noexcept { return context.settings
 std::size_t team_rings_bytes(int ranks, int channels, Context& context) {
   const std::size_t most = context.team_memory().bytes_max();
   if (!context.several_nodes()) return rings_bytes_most(ranks, channels, most);
-  const int here = std::min(ranks, context.nodes().most_ranks());
+  const int here = most_on_a_node(ranks, context);
   return std::max(rings_bytes_most(here, channels, most),
                   distant_rings_bytes_most(here, ranks, channels, balances_engines(context), most));
 }
 
 std::size_t team_memory_bytes(int ranks, int channels, Context& context) {
-  return team_control_bytes(ranks, context) + team_pairs_bytes(ranks, context.several_nodes()) +
-         team_rings_bytes(ranks, channels, context);
+  const PairsPlace pairs = pairs_place(ranks, context);
+  return pairs.offset + pairs.bytes + team_rings_bytes(ranks, channels, context);
 }
 
 }  // namespace torii

@@ -3,27 +3,24 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 
 #include "api/context/context.hpp"
-#include "runtime/point_to_point/pair_rings.hpp"
+#include "runtime/point_to_point/pair_area.hpp"
 
 namespace torii {
 
 /// The messages of sends and receives in a member's memory.
 struct PairsPlace {
   std::size_t offset = 0;  ///< from the beginning of that memory
-  std::size_t bytes = 0;   ///< team_pairs_bytes()
-  // As of the ranks for which the memory was taken, maybe more than there are: then the messages of all members fit.
-  std::size_t slot_bytes = 0;      ///< pair_slot_bytes()
-  std::optional<PairSizes> rings;  ///< pair_sizes(), for that many ranks; nothing: messages use slots
+  std::size_t bytes = 0;
+  /// Of the ranks for which the memory was taken, maybe more than there are: then the messages of all members fit.
+  PairSizes sizes;
 };
 
 /// Bytes of a member's control memory, for teams of up to `ranks` ranks of that context.
 std::size_t team_control_bytes(int ranks, const Context& context) noexcept;
-/// Bytes of its messages of sends and receives. Taken when something is sent.
-std::size_t team_pairs_bytes(int ranks, bool several_nodes);
-PairsPlace pairs_place(int ranks, const Context& context, bool has_rings) noexcept;
+/// Its messages of sends and receives. Pages are taken when something is sent.
+PairsPlace pairs_place(int ranks, const Context& context) noexcept;
 /// Whether messages to other nodes are dealt to engines by their credits. Equal on all ranks.
 bool balances_engines(const Context& context) noexcept;
 /// Bytes of its standing rings on so many channels, which are behind all the rest.

@@ -32,7 +32,7 @@ bool TeamMemory::is_memory_short() const {
 /// Peers write there, and a signal in the middle of their call would be the alternative.
 void TeamMemory::reserve_pairs() {
   if (!is_memory_short()) return;
-  const PairsPlace place = pairs_place(false);
+  const PairsPlace place = pairs_place();
   members_.context().team_memory().reserve(members_.own().memory_offset + place.offset, place.bytes);
 }
 

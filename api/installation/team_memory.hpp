@@ -23,9 +23,7 @@ class TeamMemory {
   /// Error{no_resource}.
   TeamMemory(const Membership& members, const RingSizes& rings, int ranks_reserved);
 
-  PairsPlace pairs_place(bool has_rings) const noexcept {
-    return torii::pairs_place(ranks_reserved_, members_.context(), has_rings);
-  }
+  PairsPlace pairs_place() const noexcept { return torii::pairs_place(ranks_reserved_, members_.context()); }
   const RingSizes& rings() const noexcept { return rings_; }
   std::size_t bytes() const noexcept { return bytes_; }
   /// Where the standing rings begin, which are behind all else.

@@ -6,15 +6,15 @@
 
 namespace torii {
 Operations::Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, PairsPlace pairs,
-                       std::size_t shared_channels, bool many_callers)
+                       const TeamRings& rings, bool many_callers)
     : context_(members.context()),
       members_(members),
       failures_(agreement.failures()),
       board_(agreement.calls()),
       plans_(plans),
       failed_(failures_.failure_sign()),
-      channels_(members.transport(), shared_channels),
-      pairs_(members, pairs),
+      channels_(members.transport(), rings.shared()),
+      pairs_(members, pairs, rings),
       calls_(members.control()),
       monitor_(members, failures_, board_, calls_, channels_, plans),
       copies_(members.context()),

@@ -32,7 +32,7 @@ class Operations final : public AttachedTeam {
   /// `many_callers`: all functions may be called by several threads at once.
   /// `pairs`: where sends and receives have their messages.
   Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, PairsPlace pairs,
-             std::size_t shared_channels, bool many_callers);
+             const TeamRings& rings, bool many_callers);
   /// Nobody moves operations afterwards.
   void close() noexcept;
 

@@ -8,7 +8,6 @@
 #include "api/calls/pair_call.hpp"
 #include "api/context/context.hpp"
 #include "runtime/base/cancellation.hpp"
-#include "runtime/point_to_point/slot_streams.hpp"
 
 namespace torii {
 namespace {
@@ -32,39 +31,21 @@ bool TeamPairs::are_wanted() const noexcept {
 
 void TeamPairs::install() {
   const CancellationHeld held;
-  pairs_ = place_.rings ? on_rings() : through_slots();
+  RingMembers places = rings_.members();
+  for (std::size_t member = 0; member < places.offsets.size(); ++member) {
+    places.offsets[member] = members_.all()[member].memory_offset + place_.offset;
+  }
+  pairs_ = std::make_unique<PointToPoint>(members_.transport(), area(), places);
   for (int member = 0; member < members_.ranks(); ++member) {
     if (!members_.is_distant(member)) members_.control(member).has_sends.store(1, std::memory_order_release);
   }
 }
 
 PairArea TeamPairs::area() const noexcept {
-  PairSizes sizes = *place_.rings;
-  sizes.ranks = members_.ranks();
+  PairSizes sizes = place_.sizes;
+  sizes.ranks = rings_.area().sizes().ranks;
+  sizes.team_ranks = rings_.area().sizes().team_ranks;
   return PairArea(sizes);
-}
-
-std::unique_ptr<PointToPoint> TeamPairs::on_rings() const {
-  RingMembers places;
-  places.rank = members_.rank();
-  for (const Member& member : members_.all()) {
-    places.context_ranks.push_back(member.context_rank);
-    places.offsets.push_back(member.memory_offset + place_.offset);
-  }
-  return std::make_unique<PointToPoint>(members_.transport(), area(), places);
-}
-
-std::unique_ptr<PointToPoint> TeamPairs::through_slots() const {
-  Placement placement;
-  placement.transport = &members_.transport();
-  for (const Member& member : members_.all()) {
-    placement.context_ranks.push_back(member.context_rank);
-    placement.staging_offsets.push_back(member.memory_offset + place_.offset);
-  }
-  Plan plan = pair_plan(members_.rank(), members_.ranks());
-  return std::make_unique<PointToPoint>(members_.transport(),
-                                        torii::install(std::move(plan), place_.slot_bytes, Widening::none, placement),
-                                        place_.slot_bytes);
 }
 
 void TeamPairs::check(const PairCall& call) const {
@@ -176,10 +157,10 @@ std::optional<PutOwner> TeamPairs::take_puts() noexcept {
   return pairs_->take_puts();
 }
 
-/// Payloads are behind all words.
+/// On one node payloads are behind all words.
 std::size_t TeamPairs::touched_bytes() const noexcept {
   if (pairs_ == nullptr) return 0;
-  return place_.rings && !has_long_sends_ ? area().words_bytes() : place_.bytes;
+  return members_.several_nodes() || has_long_sends_ ? place_.bytes : area().words_bytes();
 }
 
 }  // namespace torii

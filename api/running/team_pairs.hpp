@@ -17,7 +17,9 @@ namespace torii {
 /// One thread at a time. Nothing here waits.
 class TeamPairs {
  public:
-  TeamPairs(const Membership& members, PairsPlace place) noexcept : members_(members), place_(place) {}
+  /// The messages are between the members as the team's rings have them.
+  TeamPairs(const Membership& members, PairsPlace place, const TeamRings& rings) noexcept
+      : members_(members), place_(place), rings_(rings) {}
 
   /// False while this rank has neither sent nor received: then nothing moves, and the memory is untouched.
   bool are_used() const noexcept { return pairs_ != nullptr; }
@@ -55,14 +57,13 @@ class TeamPairs {
   Envelope envelope_of(const PairCall& call) const noexcept;
   void note_length(std::size_t bytes) noexcept { has_long_sends_ = has_long_sends_ || bytes > kPayloadInLineMost; }
   PairArea area() const noexcept;
-  std::unique_ptr<PointToPoint> on_rings() const;
-  std::unique_ptr<PointToPoint> through_slots() const;
 
   const Membership& members_;
-  PairsPlace place_;
+  const PairsPlace place_;
+  const TeamRings& rings_;
   std::unique_ptr<PointToPoint> pairs_;
   bool abandoned_ = false;
-  bool has_long_sends_ = false;  ///< whose payloads may be behind the words of the rings
+  bool has_long_sends_ = false;  ///< whose payloads may be behind the words
 };
 
 }  // namespace torii

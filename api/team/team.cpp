@@ -76,8 +76,7 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
       rings_(members_.transport(), memory_.rings(), ring_members(members_, memory_.rings_offset())),
       maker_(members_, options, memory_.rings()),
       plans_(members_, maker_, memory_, rings_),
-      operations_(members_, *agreement_, plans_, memory_.pairs_place(has_pair_rings()), rings_.shared(),
-                  options.many_callers),
+      operations_(members_, *agreement_, plans_, memory_.pairs_place(), rings_, options.many_callers),
       follows_caches_(options.follows_caches) {
   const RingArea& area = rings_.area();
   if (area.total_bytes() > memory_.rings_bytes()) throw Error(Status::internal, "standing rings exceed their memory");
@@ -93,7 +92,7 @@ Team::~Team() {
     for (const Member& member : members_.all()) peers.push_back(member.context_rank);
     auto memory = std::make_unique<GoneTeam>(members_.transport(), members_.own().memory_offset, memory_.bytes(),
                                              std::move(peers), members_.several_nodes());
-    memory->set_offsets(memory_.pairs_place(has_pair_rings()).offset, memory_.rings_offset());
+    memory->set_offsets(memory_.pairs_place().offset, memory_.rings_offset());
     memory->add_outboxes(plans_.outboxes());
     memory->add_entries(plans_.entries());
     for (PutOwner& puts : plans_.take_puts()) memory->add_puts(std::move(puts));

@@ -68,8 +68,6 @@ class Team final {
   /// The memory of all members was taken for up to `ranks_reserved` ranks and so many channels.
   Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved);
   friend class TeamFactory;
-  /// Sends between nodes go through slots.
-  bool has_pair_rings() const noexcept { return !members_.several_nodes(); }
 
   Membership members_;
   std::unique_ptr<TeamAgreement> agreement_;

@@ -22,7 +22,7 @@ std::atomic_ref<std::uint64_t> word_at(const std::byte* words, std::size_t offse
 
 }  // namespace
 
-std::size_t pair_slot_bytes(int ranks) noexcept {
+std::size_t pair_place_bytes(int ranks) noexcept {
   const std::size_t share = kPayloadsBytesMost / (static_cast<std::size_t>(ranks) * kPairPayloads);
   return std::clamp(share / kLineBytes * kLineBytes, kLineBytes, kPayloadBytesMost);
 }

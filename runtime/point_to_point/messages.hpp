@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of point-to-point transfers, and how a rank exchanges them with a peer: through slots, or within a node
-// by standing rings.
+// The messages of point-to-point transfers, and how a rank exchanges them with a peer.
 //
 // A short send travels whole, in one message. A longer one is announced: its bytes stay with the sender until a receive
 // has met it. The receiver then reads them where they are and sends a receipt, or requests them, and they come in
@@ -41,8 +40,8 @@ static_assert(sizeof(Heading) + sizeof(Announced) <= kInlineBytes, "announcement
 
 /// So many messages with long payloads may be on their way from a rank to another one.
 inline constexpr int kPairPayloads = 8;
-/// The most bytes of a slot or place for payloads: those of a rank together take at most 1 MiB, or 64 bytes each.
-std::size_t pair_slot_bytes(int ranks) noexcept;
+/// The most bytes of a place for payloads: those of a rank together take at most 1 MiB, or 64 bytes each.
+std::size_t pair_place_bytes(int ranks) noexcept;
 
 /// The words that two ranks of one node tell each other beside their messages, in a line of each other's memory.
 class PairWords {

@@ -2,10 +2,8 @@
 // Writes messages into the entries of standing rings and finds them there.
 #include "runtime/point_to_point/pair_rings.hpp"
 
-#include <algorithm>
 #include <cstring>
 
-#include "runtime/base/page.hpp"
 #include "runtime/execution/sending.hpp"
 
 namespace torii {
@@ -19,28 +17,11 @@ constexpr std::size_t kHeadingAt = sizeof(std::uint64_t);
 constexpr std::size_t kPayloadAt = kHeadingAt + sizeof(Heading);
 static_assert(kPayloadAt + kPayloadInLineMost == kLineBytes);
 
-constexpr int kEntriesMost = 64;
-constexpr int kEntriesLeast = 8;
-constexpr std::size_t kEntriesBytesMost = std::size_t{256} << 10;  ///< of all rings to a rank
-
 /// In the line that a peer tells: the count, then its other words.
 constexpr std::size_t kWordsAt = sizeof(std::uint64_t);
 static_assert(kWordsAt + kPairWordsBytes <= kLineBytes);
 
 }  // namespace
-
-PairSizes pair_sizes(int ranks) noexcept {
-  PairSizes sizes = {ranks, kEntriesMost, kPairPayloads, pair_slot_bytes(ranks)};
-  while (sizes.entries > kEntriesLeast &&
-         static_cast<std::size_t>(ranks) * static_cast<std::size_t>(sizes.entries) * kLineBytes > kEntriesBytesMost) {
-    sizes.entries /= 2;
-  }
-  return sizes;
-}
-
-std::size_t PairArea::total_bytes() const noexcept {
-  return round_up(words_bytes() + peers() * places_bytes(), kPageBytes);
-}
 
 RingStreams::RingStreams(Transport& transport, const PairArea& area, const RingMembers& members, int peer) noexcept
     : PairStreams({peer, members.context_ranks[static_cast<std::size_t>(peer)], false}, {}), sizes_(area.sizes()) {
@@ -49,21 +30,23 @@ RingStreams::RingStreams(Transport& transport, const PairArea& area, const RingM
     return transport.mapped(members.context_ranks[index], members.offsets[index] + offset);
   };
   const int own = members.rank;
+  const int own_place = members.place(own);
+  const int peer_place = members.place(peer);
   constexpr auto kLines = static_cast<std::size_t>(EntryKind::line);
   for (RingEnd* const end : {static_cast<RingEnd*>(&to_), static_cast<RingEnd*>(&from_)}) {
     end->peer = context_rank();
     end->rank = peer;
     end->sleeping = transport.sleeping(context_rank());
   }
-  to_.entries[kLines] = at(peer, area.entries(peer, own));
-  from_.entries[kLines] = at(own, area.entries(own, peer));
-  std::byte* const told = at(own, area.told(own, peer));
-  std::byte* const tells = at(peer, area.told(peer, own));
+  to_.entries[kLines] = at(peer, area.entries(peer_place, own_place));
+  from_.entries[kLines] = at(own, area.entries(own_place, peer_place));
+  std::byte* const told = at(own, area.told(own_place, peer_place));
+  std::byte* const tells = at(peer, area.told(peer_place, own_place));
   to_.count = told;
   from_.count = tells;
   words() = PairWords(tells + kWordsAt, told + kWordsAt);
-  own_places_ = at(own, area.places(own, peer));
-  their_places_ = at(peer, area.places(peer, own));
+  own_places_ = at(own, area.places(own_place, peer_place));
+  their_places_ = at(peer, area.places(peer_place, own_place));
 }
 
 bool RingStreams::may_send(const RunningCall& /*call*/, std::size_t bytes) noexcept {

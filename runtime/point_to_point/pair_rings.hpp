@@ -6,53 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/point_to_point/messages.hpp"
+#include "runtime/point_to_point/pair_area.hpp"
 #include "runtime/rings/channel_rings.hpp"
 
 namespace torii {
-
-/// How large these rings are. Equal on all members.
-struct PairSizes {
-  int ranks = 1;                         ///< of the team
-  int entries = 1;                       ///< of a ring: lines; a power of two
-  int places = 1;                        ///< of payloads from a rank to another one; a power of two, <= kPairPayloads
-  std::size_t place_bytes = kLineBytes;  ///< whole lines
-};
-/// Those of a team of so many ranks on one node. A part of it may use them too: it needs no more memory.
-PairSizes pair_sizes(int ranks) noexcept;
-
-/// The memory of a member for these rings, in this order: the lines of messages to it, a line that each peer tells it
-/// something in, and the places of its own payloads. So all that has to be zero before its first use comes first.
-class PairArea {
- public:
-  explicit PairArea(const PairSizes& sizes) noexcept : sizes_(sizes) {}
-
-  const PairSizes& sizes() const noexcept { return sizes_; }
-  std::size_t words_bytes() const noexcept { return peers() * (entries_bytes() + kLineBytes); }
-  std::size_t total_bytes() const noexcept;
-
-  // Offsets from the beginning of the area of `member`. Ranks are those of the team.
-  /// The first entry of the ring from `peer`.
-  std::size_t entries(int member, int peer) const noexcept { return index(member, peer) * entries_bytes(); }
-  /// The line in which `peer` tells the count of the ring to it, and PairWords behind that.
-  std::size_t told(int member, int peer) const noexcept {
-    return peers() * entries_bytes() + index(member, peer) * kLineBytes;
-  }
-  /// The first place of the payloads to `peer`.
-  std::size_t places(int member, int peer) const noexcept {
-    return words_bytes() + index(member, peer) * places_bytes();
-  }
-
- private:
-  std::size_t peers() const noexcept { return static_cast<std::size_t>(sizes_.ranks - 1); }
-  std::size_t entries_bytes() const noexcept { return static_cast<std::size_t>(sizes_.entries) * kLineBytes; }
-  std::size_t places_bytes() const noexcept { return static_cast<std::size_t>(sizes_.places) * sizes_.place_bytes; }
-  static std::size_t index(int member, int peer) noexcept {
-    return static_cast<std::size_t>(peer - (peer > member ? 1 : 0));
-  }
-
-  PairSizes sizes_;
-};
 
 /// A message is in one line of the receiver's memory: signal, heading, and a payload of up to 40 bytes. A longer
 /// payload stays in a place of the sender's memory, where the receiver reads it. Places to each peer are used in turn,

@@ -6,7 +6,8 @@
 #include <new>
 #include <utility>
 
-#include "runtime/point_to_point/slot_streams.hpp"
+#include "runtime/point_to_point/distant_streams.hpp"
+#include "runtime/point_to_point/pair_rings.hpp"
 
 namespace torii {
 namespace {
@@ -22,17 +23,17 @@ void send_whole(PairStreams& streams, RunningCall& call, const Envelope& envelop
 
 }  // namespace
 
-PointToPoint::PointToPoint(Transport& transport, InstalledPlan&& pairs, std::size_t slot_bytes)
-    : pairs_(std::move(pairs)), call_(transport), rank_(pairs_.plan.rank), whole_most_(slot_bytes - sizeof(Heading)) {
-  call_.take_up(pairs_, no_shape_, 0);
-  for (ExchangePeer& peer : pairs_.exchange.peers) peers_.emplace_back(std::make_unique<SlotStreams>(peer, slot_bytes));
-}
-
-/// A place holds a payload alone. But as much goes whole as with slots.
+/// A place within the node holds a payload alone. But as much goes whole as between nodes, where the heading is there.
 PointToPoint::PointToPoint(Transport& transport, const PairArea& area, const RingMembers& members)
     : call_(transport), rank_(members.rank), whole_most_(area.sizes().place_bytes - sizeof(Heading)) {
-  for (int peer = 0; peer < area.sizes().ranks; ++peer) {
-    if (peer != rank_) peers_.emplace_back(std::make_unique<RingStreams>(transport, area, members, peer));
+  for (int peer = 0; peer < static_cast<int>(members.context_ranks.size()); ++peer) {
+    if (peer == rank_) continue;
+    if (members.is_distant(peer)) {
+      peers_.emplace_back(std::make_unique<DistantStreams>(transport, area, members, peer));
+      has_distant_ = true;
+    } else {
+      peers_.emplace_back(std::make_unique<RingStreams>(transport, area, members, peer));
+    }
   }
 }
 
@@ -119,7 +120,7 @@ void PointToPoint::add(PairOperation& operation) noexcept {
 bool PointToPoint::progress() noexcept {
   received_at_once_ = 0;
   bool moved = false;
-  if (pairs_.remote) call_.note(call_.transport.progress(), -1);
+  if (has_distant_) call_.note(call_.transport.progress(), -1);
   (void)has_memory([&] {
     for (Peer& peer : peers_) {
       if (call_.status != Status::ok) return;
@@ -197,7 +198,7 @@ void PointToPoint::answer(Peer& peer, const Heading& heading) {
   peer.outgoing.push_back({.kind = MessageKind::part, .send = &send});
 }
 
-/// Over a network what this rank has put, bytes in send slots and credits, moves on only while this rank makes calls.
+/// Over a network what this rank has put, messages and credits, moves on only while this rank makes calls.
 void PointToPoint::end(PairOperation& operation, bool remote) {
   if (remote) return leaving_.push_back(&operation);
   finish(operation);

@@ -15,7 +15,8 @@
 #include "runtime/point_to_point/matching.hpp"
 #include "runtime/point_to_point/messages.hpp"
 #include "runtime/point_to_point/operations.hpp"
-#include "runtime/point_to_point/pair_rings.hpp"
+#include "runtime/point_to_point/pair_area.hpp"
+#include "runtime/rings/channel_rings.hpp"
 
 namespace torii {
 
@@ -23,9 +24,7 @@ namespace torii {
 /// receiver. Memory of the caller's is written by its own rank only: a receiver fetches, a sender never stores there.
 class PointToPoint {
  public:
-  /// Through slots of `slot_bytes`: `pairs` is an installed pair_plan().
-  PointToPoint(Transport& transport, InstalledPlan&& pairs, std::size_t slot_bytes);
-  /// By standing rings: all members are on one node, and may be told without put() (Transport::sleeping()).
+  /// Members of this node may be told without put() (Transport::sleeping()).
   PointToPoint(Transport& transport, const PairArea& area, const RingMembers& members);
   PointToPoint(const PointToPoint&) = delete;
   PointToPoint& operator=(const PointToPoint&) = delete;
@@ -118,12 +117,11 @@ class PointToPoint {
   void finish(PairOperation& operation, Status status = Status::ok) noexcept;
   void fail(Status status, int context_rank, std::string text);
 
-  InstalledPlan pairs_;  ///< with slots; blank with rings
-  CallShape no_shape_;
   RunningCall call_;
   const int rank_;
   const std::size_t whole_most_;  ///< bytes of a send that goes whole, and of a part
   std::vector<Peer> peers_;
+  bool has_distant_ = false;  ///< of the peers some are on other nodes
   Matching matching_;
   int received_at_once_ = 0;  ///< since the last progress()
   std::vector<Read> reads_;

@@ -22,6 +22,10 @@ struct RingMembers {
   std::vector<int> context_ranks;      ///< of the members
   std::vector<std::uint64_t> offsets;  ///< of the members' areas in their arenas
   std::vector<int> places = {};  ///< among the members of this node; -1 on another one. Empty: all are here, in order
+
+  /// The member's place on this node; -1: it is on another one.
+  int place(int member) const noexcept { return places.empty() ? member : places[static_cast<std::size_t>(member)]; }
+  bool is_distant(int member) const noexcept { return place(member) < 0; }
 };
 
 /// Ranks are those of the team. Not thread-safe.
@@ -31,7 +35,7 @@ class ChannelRings {
   ChannelRings(Transport& transport, const RingArea& area, const RingMembers& members, int channel);
 
   const RingSizes& sizes() const noexcept { return area_.sizes(); }
-  bool is_distant(int rank) const noexcept { return place(rank) < 0; }
+  bool is_distant(int rank) const noexcept { return members_.is_distant(rank); }
   /// An end of a ring, made when it is first asked for. Ends stay where they are.
   SendEnd& to(int receiver, int ring);
   ReceiveEnd& from(int sender, int ring);
@@ -80,10 +84,7 @@ class ChannelRings {
   template <class End>
   using ByRing = std::vector<std::unique_ptr<End>>;
 
-  /// The member's place on this node.
-  int place(int rank) const noexcept {
-    return members_.places.empty() ? rank : members_.places[static_cast<std::size_t>(rank)];
-  }
+  int place(int rank) const noexcept { return members_.place(rank); }
   std::uint64_t own_offset() const noexcept { return members_.offsets[static_cast<std::size_t>(members_.rank)]; }
   int context_rank(int rank) const noexcept { return members_.context_ranks[static_cast<std::size_t>(rank)]; }
   void set_entries(RingEnd& end, int receiver, int ring, int sender) const noexcept;

@@ -9,12 +9,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <vector>
 
+#include "runtime/point_to_point/distant_streams.hpp"
+#include "runtime/point_to_point/pair_rings.hpp"
 #include "runtime/point_to_point/point_to_point.hpp"
-#include "runtime/point_to_point/slot_streams.hpp"
+
 #include "tests/conformance/distant.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/shared_memory/shared_memory.hpp"
@@ -29,7 +33,6 @@ enum class Memory { in_arena, readable, closed };
 struct Setting {
   Memory memory = Memory::closed;
   std::vector<int> nodes = {};  ///< by rank; empty: one node
-  bool on_rings = false;        ///< which is for one node
 };
 
 /// One rank: a transport and the sends and receives of its thread.
@@ -43,22 +46,26 @@ class PairRank {
         peers_(bootstrap, nodes_, *arena_, kPairDeadlineS),
         shared_memory_(bootstrap, *arena_, peers_, 2, setting.memory == Memory::readable ? Switch::on : Switch::off),
         distant_(shared_memory_, setting.nodes, seed * 1000 + static_cast<std::uint64_t>(bootstrap.rank())) {
-    slot_bytes_ = pair_slot_bytes(bootstrap.ranks());
-    if (setting.on_rings) {
-      begin_on_rings();
-      return;
+    const PairArea area(sizes_of(bootstrap.ranks(), setting.nodes));
+    place_bytes_ = area.sizes().place_bytes;
+    RingMembers members;
+    members.rank = bootstrap.rank();
+    members.offsets = gather_values(bootstrap, arena_->allocate(std::max<std::size_t>(area.total_bytes(), 1)));
+    std::map<int, int> before;
+    for (int peer = 0; peer < bootstrap.ranks(); ++peer) members.context_ranks.push_back(peer);
+    for (const int node : setting.nodes) {
+      const int place = before[node]++;
+      members.places.push_back(node == setting.nodes[static_cast<std::size_t>(members.rank)] ? place : -1);
     }
-    const Plan plan = pair_plan(bootstrap.rank(), bootstrap.ranks());
-    const StagingShape shape = staging_shape(plan, slot_bytes_, Widening::none, !setting.nodes.empty());
-    Placement placement;
-    placement.transport = &distant_;
-    placement.staging_offsets = gather_values(bootstrap, arena_->allocate(shape.total_bytes));
-    for (int peer = 0; peer < bootstrap.ranks(); ++peer) placement.context_ranks.push_back(peer);
-    pairs.emplace(distant_, install(plan, slot_bytes_, Widening::none, placement), slot_bytes_);
-    raw_plan_ = install(plan, slot_bytes_, Widening::none, placement);
-    raw_call_.take_up(raw_plan_, no_shape_, 0);
-    for (ExchangePeer& peer : raw_plan_.exchange.peers)
-      raw_.push_back(std::make_unique<SlotStreams>(peer, slot_bytes_));
+    pairs.emplace(distant_, area, members);
+    for (int peer = 0; peer < bootstrap.ranks(); ++peer) {
+      if (peer == members.rank) continue;
+      if (members.is_distant(peer)) {
+        raw_.push_back(std::make_unique<DistantStreams>(distant_, area, members, peer));
+      } else {
+        raw_.push_back(std::make_unique<RingStreams>(distant_, area, members, peer));
+      }
+    }
   }
 
   /// Memory for bytes that are sent.
@@ -122,7 +129,7 @@ class PairRank {
       streams.take(raw_call_, message);
     }
   }
-  std::size_t slot_bytes() const { return slot_bytes_; }
+  std::size_t place_bytes() const { return place_bytes_; }
   std::uint64_t reads() const { return distant_.reads(); }
 
   std::optional<PointToPoint> pairs;
@@ -130,17 +137,11 @@ class PairRank {
   std::deque<Receive> receives;
 
  private:
-  void begin_on_rings() {
-    const PairArea area(pair_sizes(bootstrap_.ranks()));
-    RingMembers members;
-    members.rank = bootstrap_.rank();
-    members.offsets = gather_values(bootstrap_, arena_->allocate(std::max<std::size_t>(area.total_bytes(), 1)));
-    for (int peer = 0; peer < bootstrap_.ranks(); ++peer) members.context_ranks.push_back(peer);
-    pairs.emplace(distant_, area, members);
-    for (int peer = 0; peer < bootstrap_.ranks(); ++peer) {
-      if (peer == members.rank) continue;
-      raw_.push_back(std::make_unique<RingStreams>(distant_, area, members, peer));
-    }
+  static PairSizes sizes_of(int ranks, const std::vector<int>& nodes) {
+    if (nodes.empty()) return pair_sizes(ranks);
+    std::map<int, int> on_nodes;
+    for (const int node : nodes) ++on_nodes[node];
+    return distant_pair_sizes(std::ranges::max(on_nodes | std::views::values), ranks);
   }
 
   Bootstrap& bootstrap_;
@@ -150,27 +151,29 @@ class PairRank {
   shared_memory::NodePeers peers_;
   shared_memory::SharedMemory shared_memory_;
   Distant distant_;
-  std::size_t slot_bytes_ = 0;
+  std::size_t place_bytes_ = 0;
   // The same streams once more, for a rank that breaks the rules.
-  InstalledPlan raw_plan_;
-  CallShape no_shape_;
   RunningCall raw_call_{distant_};
   std::vector<std::unique_ptr<PairStreams>> raw_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 
-/// So many ranks of a node in memory that nobody else reads, with slots and on rings.
+/// So many ranks, on one node if the setting says nothing else.
+template <class Body>
+void run_pairs(int ranks, Body&& body, const Setting& setting = {}) {
+  run_ranks_as_threads(ranks, [&](Bootstrap& bootstrap) {
+    SCOPED_TRACE(setting.nodes.empty() ? "on one node" : "between nodes");
+    PairRank own(bootstrap, setting);
+    body(own, bootstrap.rank());
+    own.leave();
+  });
+}
+/// The same on one node, and then each rank on its own.
 template <class Body>
 void with_ranks(int ranks, Body&& body, Setting setting = {}) {
-  for (const bool on_rings : {false, true}) {
-    setting.on_rings = on_rings;
-    run_ranks_as_threads(ranks, [&](Bootstrap& bootstrap) {
-      SCOPED_TRACE(on_rings ? "on rings" : "with slots");
-      PairRank own(bootstrap, setting);
-      body(own, bootstrap.rank());
-      own.leave();
-    });
-  }
+  run_pairs(ranks, body, setting);
+  for (int rank = 0; rank < ranks; ++rank) setting.nodes.push_back(rank);
+  run_pairs(ranks, body, setting);
 }
 template <class Body>
 void with_two(Body&& body, const Setting& setting = {}) {

@@ -13,21 +13,12 @@ namespace {
 
 constexpr std::size_t kInPlace = 16'000;  // bytes that no line holds, and every place of 3 ranks
 
-template <class Body>
-void on_rings(int ranks, Body&& body) {
-  run_ranks_as_threads(ranks, [&](Bootstrap& bootstrap) {
-    PairRank own(bootstrap, {.on_rings = true});
-    body(own, bootstrap.rank());
-    own.leave();
-  });
-}
-
 int count_done(const PairRank& own) {
   return static_cast<int>(std::ranges::count_if(own.sends, [](const Send& one) { return one.done; }));
 }
 
 TEST(PairRings, SoManyShortSendsAreAheadOfTheReceiver) {
-  on_rings(2, [](PairRank& own, int rank) {
+  run_pairs(2, [](PairRank& own, int rank) {
     constexpr int kSends = 5000;
     const int entries = pair_sizes(2).entries;
     std::vector<int> values(kSends);
@@ -55,7 +46,7 @@ TEST(PairRings, SoManyShortSendsAreAheadOfTheReceiver) {
 }
 
 TEST(PairRings, LongPayloadsToOneRankLeaveRoomForThoseToAnother) {
-  on_rings(3, [](PairRank& own, int rank) {
+  run_pairs(3, [](PairRank& own, int rank) {
     std::vector<std::byte> bytes(kInPlace, std::byte{3});
     if (rank == 0) {
       for (int i = 0; i < kPairPayloads; ++i) EXPECT_TRUE(own.send(1, 0, bytes.data(), bytes.size()).done) << i;
@@ -99,7 +90,7 @@ void check_telling(PairRank& own, int rank, std::size_t length, int ahead, int e
 
 /// A sender of long payloads is told sooner.
 TEST(PairRings, TheReceiverTellsInTime) {
-  on_rings(2, [](PairRank& own, int rank) {
+  run_pairs(2, [](PairRank& own, int rank) {
     const int entries = pair_sizes(2).entries;
     check_telling(own, rank, 8, entries, entries / 4);
     check_telling(own, rank, kInPlace, kPairPayloads, kPairPayloads / 4);
@@ -123,7 +114,7 @@ TEST(PairRings, LongSendsInACircleNeedNoReceives) {
   });
 }
 
-TEST(PairRings, TakeAsMuchMemoryAsSlots) {
+TEST(PairRings, TakeSoMuchMemory) {
   EXPECT_EQ(pair_sizes(2).entries, 64);
   EXPECT_EQ(pair_sizes(64).entries, 64);
   EXPECT_EQ(pair_sizes(128).entries, 32);
@@ -143,27 +134,70 @@ TEST(PairRings, OfAnyPartFitIntoTheMemoryOfTheWhole) {
       EXPECT_LE(PairArea(sizes).total_bytes(), bytes) << sizes.ranks << " of " << whole;
     }
   }
+  for (const int whole : {2, 3, 16, 100, 1024}) {
+    for (const int here : {1, 2, 8}) {
+      PairSizes sizes = distant_pair_sizes(std::min(here, whole), whole);
+      const std::size_t bytes = PairArea(sizes).total_bytes();
+      for (sizes.team_ranks = 2; sizes.team_ranks <= whole; ++sizes.team_ranks) {
+        EXPECT_LE(PairArea(sizes).total_bytes(), bytes) << sizes.team_ranks << " of " << whole;
+      }
+      sizes.team_ranks = 0;
+      EXPECT_LE(PairArea(sizes).total_bytes(), bytes) << "on one node, of " << whole;
+    }
+  }
 }
+
+/// How often each line of a member's memory is used.
+class LineUses {
+ public:
+  explicit LineUses(const PairArea& area) : uses_(area.total_bytes() / kLineBytes) {}
+  void add(std::size_t offset, std::size_t bytes) {
+    ASSERT_LE(offset + bytes, uses_.size() * kLineBytes);
+    for (std::size_t at = offset; at < offset + bytes; at += kLineBytes) ++uses_[at / kLineBytes];
+  }
+  int most() const { return *std::ranges::max_element(uses_); }
+  int all() const { return std::accumulate(uses_.begin(), uses_.end(), 0); }
+
+ private:
+  std::vector<int> uses_;
+};
 
 TEST(PairRings, HaveAPlaceForEachWord) {
   const PairSizes sizes = {4, 8, 4, 128};
   const PairArea area(sizes);
   for (int member = 0; member < sizes.ranks; ++member) {
-    std::vector<int> uses(area.total_bytes() / kLineBytes);
-    const auto use = [&](std::size_t offset, std::size_t bytes) {
-      for (std::size_t at = offset; at < offset + bytes; at += kLineBytes) ++uses[at / kLineBytes];
-    };
+    LineUses uses(area);
     for (int peer = 0; peer < sizes.ranks; ++peer) {
       if (peer == member) continue;
       EXPECT_LE(area.entries(member, peer) + 8 * kLineBytes, area.words_bytes());
       EXPECT_LE(area.told(member, peer) + kLineBytes, area.words_bytes());
       EXPECT_GE(area.places(member, peer), area.words_bytes());
-      use(area.entries(member, peer), 8 * kLineBytes);
-      use(area.told(member, peer), kLineBytes);
-      use(area.places(member, peer), 4 * sizes.place_bytes);
+      uses.add(area.entries(member, peer), 8 * kLineBytes);
+      uses.add(area.told(member, peer), kLineBytes);
+      uses.add(area.places(member, peer), 4 * sizes.place_bytes);
     }
-    EXPECT_LE(*std::ranges::max_element(uses), 1) << member;
-    EXPECT_EQ(std::accumulate(uses.begin(), uses.end(), 0), 3 * (8 + 1 + 4 * 2));
+    EXPECT_EQ(uses.most(), 1) << member;
+    EXPECT_EQ(uses.all(), 3 * (8 + 1 + 4 * 2));
+  }
+}
+
+TEST(PairRings, BetweenNodesEachWordHasAPlaceToo) {
+  const PairSizes sizes = {2, 8, 4, 128, 5};
+  const PairArea area(sizes);
+  for (int member = 0; member < sizes.team_ranks; ++member) {
+    LineUses uses(area);
+    const int here = member % sizes.ranks;
+    uses.add(area.entries(here, 1 - here), 8 * kLineBytes);
+    uses.add(area.told(here, 1 - here), kLineBytes);
+    uses.add(area.places(here, 1 - here), 4 * sizes.place_bytes);
+    for (int peer = 0; peer < sizes.team_ranks; ++peer) {
+      if (peer == member) continue;
+      uses.add(area.distant_credits(member, peer), kLineBytes);
+      uses.add(area.distant_entries(member, peer), 4 * distant_pair_entry_bytes(sizes));
+      uses.add(area.distant_leaving(member, peer), 4 * distant_pair_entry_bytes(sizes));
+    }
+    EXPECT_EQ(uses.most(), 1) << member;
+    EXPECT_EQ(uses.all(), 8 + 1 + 4 * 2 + 4 * (1 + 2 * 4 * 3));
   }
 }
 

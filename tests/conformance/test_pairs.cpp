@@ -53,10 +53,8 @@ bool is_from_any(int tag) { return tag == 3; }
 
 class Traffic : public testing::TestWithParam<std::tuple<int, int, int>> {};
 
-/// On no node: on rings.
 Setting setting_of(int memory, int nodes, int ranks) {
   Setting setting;
-  setting.on_rings = nodes == 0;
   setting.memory = static_cast<Memory>(memory);
   for (int rank = 0; nodes > 1 && rank < ranks; ++rank) setting.nodes.push_back(rank % nodes);
   return setting;
@@ -127,7 +125,7 @@ TEST_P(Traffic, AllBytesComeInOrder) {
 #endif
   for (const Seed& seed : seeds_of("conformance_pairs", is_full() ? 100 : kSeeds)) {
     const Setting setting = setting_of(memory, nodes, ranks);
-    const std::vector<Message> messages = draw_messages(ranks, seed.value, pair_slot_bytes(ranks));
+    const std::vector<Message> messages = draw_messages(ranks, seed.value, pair_place_bytes(ranks));
     run_ranks_as_threads(ranks, [&](Bootstrap& bootstrap) {
       SCOPED_TRACE(seed);
       PairRank own(bootstrap, setting, seed.value);
@@ -140,12 +138,12 @@ TEST_P(Traffic, AllBytesComeInOrder) {
 std::string way_name(const testing::TestParamInfo<std::tuple<int, int, int>>& way) {
   constexpr auto kMemories = std::to_array({"InArena", "Readable", "Closed"});
   const int nodes = std::get<1>(way.param);
-  return std::string(kMemories[static_cast<std::size_t>(std::get<0>(way.param))]) +
-         (nodes == 0 ? "Rings" : "Nodes" + std::to_string(nodes)) + "Ranks" + std::to_string(std::get<2>(way.param));
+  return std::string(kMemories[static_cast<std::size_t>(std::get<0>(way.param))]) + "Nodes" + std::to_string(nodes) +
+         "Ranks" + std::to_string(std::get<2>(way.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Traffic,
-                         testing::Combine(testing::Values(0, 1, 2), testing::Values(0, 1, 2),
+                         testing::Combine(testing::Values(0, 1, 2), testing::Values(1, 2, 3),
                                           testing::Values(1, 2, 3, 5)),
                          way_name);
 
@@ -202,7 +200,7 @@ TEST(Matching, APostedReceiveThatIsEarlierTakesTheSend) {
 }
 
 TEST(Matching, ARankSendsToItself) {
-  with_ranks(1, [](PairRank& own, int) {
+  run_pairs(1, [](PairRank& own, int) {
     std::array<int, 2> from = {8, 9};
     std::array<int, 2> to{};
     EXPECT_TRUE(own.send(0, 1, bytes(from), 8).done) << "a short one is kept";
@@ -223,7 +221,8 @@ TEST(Matching, ARankSendsToItself) {
 
 TEST(Ways, ALongSendIsReadWhereItIs) {
   const Setting setting = {.memory = Memory::readable};
-  with_two(
+  run_pairs(
+      2,
       [](PairRank& own, int rank) {
         std::vector<std::byte> bytes(1 << 20, std::byte{5});
         if (rank == 0) {
@@ -242,7 +241,8 @@ TEST(Ways, ALongSendIsReadWhereItIs) {
 
 TEST(Ways, EachPortionThatIsReadMovesTheSender) {
   const Setting setting = {.memory = Memory::in_arena};
-  with_two(
+  run_pairs(
+      2,
       [](PairRank& own, int rank) {
         constexpr std::size_t kBytes = 3 << 18;
         if (rank == 0) {
@@ -267,25 +267,12 @@ TEST(Ways, EachPortionThatIsReadMovesTheSender) {
       setting);
 }
 
-/// A part of a team has the memory of the whole.
-TEST(Slots, OfAnyPartFitIntoTheMemoryOfTheWhole) {
-  const auto bytes_of = [](int ranks, std::size_t slot_bytes) {
-    return staging_shape(pair_plan(0, ranks), slot_bytes, Widening::none, true).total_bytes;
-  };
-  for (int whole = 1; whole <= 1024; ++whole) {
-    const std::size_t slot_bytes = pair_slot_bytes(whole);
-    for (int part = std::max(1, whole - 3); part <= whole; ++part) {
-      EXPECT_LE(bytes_of(part, slot_bytes), bytes_of(whole, slot_bytes)) << part << " of " << whole;
-    }
-  }
-}
-
-TEST(Slots, AreFewerThanAMiB) {
-  EXPECT_EQ(pair_slot_bytes(2), 16384U + 64);
-  EXPECT_EQ(pair_slot_bytes(16), 8192U);
-  EXPECT_EQ(pair_slot_bytes(64), 2048U);
-  EXPECT_EQ(pair_slot_bytes(1024), 128U);
-  EXPECT_EQ(pair_slot_bytes(100'000), 64U);
+TEST(Places, ToARankAreFewerThanAMiB) {
+  EXPECT_EQ(pair_place_bytes(2), 16384U + 64);
+  EXPECT_EQ(pair_place_bytes(16), 8192U);
+  EXPECT_EQ(pair_place_bytes(64), 2048U);
+  EXPECT_EQ(pair_place_bytes(1024), 128U);
+  EXPECT_EQ(pair_place_bytes(100'000), 64U);
 }
 
 }  // namespace

@@ -40,26 +40,32 @@ TEST(Refusals, ASendThatIsTooLongOrOfAnotherType) {
   }
 }
 
-void expect_refusal(const Heading& heading, std::size_t forged_bytes, const std::string& text, bool receives = false,
-                    const Setting& setting = {}) {
-  with_two(
-      [&](PairRank& own, int rank) {
-        if (rank == 0) {
-          own.forge(1, heading, forged_bytes);
-          return own.meet();
-        }
-        own.meet();
-        std::vector<std::byte> to(1 << 20);
-        if (receives) own.receive(0, 0, to.data(), to.size());
-        EXPECT_FALSE(own.go_on_until([] { return false; }));
-        EXPECT_EQ(own.pairs->status(), Status::transport);
-        EXPECT_EQ(own.pairs->failed_peer(), 0);
-        EXPECT_NE(own.pairs->refusal().find(text), std::string::npos) << own.pairs->refusal();
-        own.pairs->abandon(Status::transport);
-        EXPECT_EQ(own.pairs->open(), 0);
-        for (const Receive& one : own.receives) EXPECT_EQ(one.status, Status::transport);
-      },
-      setting);
+/// On one node or, unless rank 1 receives something there, between two.
+void expect_refusal(const Heading& heading, std::size_t forged_bytes, const std::string& text, bool receives = false) {
+  for (const bool are_apart : {false, true}) {
+    if (are_apart && receives) continue;
+    Setting setting;
+    if (are_apart) setting.nodes = {0, 1};
+    run_pairs(
+        2,
+        [&](PairRank& own, int rank) {
+          if (rank == 0) {
+            own.forge(1, heading, forged_bytes);
+            return own.meet();
+          }
+          own.meet();
+          std::vector<std::byte> to(1 << 20);
+          if (receives) own.receive(0, 0, to.data(), to.size());
+          EXPECT_FALSE(own.go_on_until([] { return false; }));
+          EXPECT_EQ(own.pairs->status(), Status::transport);
+          EXPECT_EQ(own.pairs->failed_peer(), 0);
+          EXPECT_NE(own.pairs->refusal().find(text), std::string::npos) << own.pairs->refusal();
+          own.pairs->abandon(Status::transport);
+          EXPECT_EQ(own.pairs->open(), 0);
+          for (const Receive& one : own.receives) EXPECT_EQ(one.status, Status::transport);
+        },
+        setting);
+  }
 }
 
 TEST(HostilePeers, MessagesThatNobodySendsAreRefused) {
@@ -110,7 +116,8 @@ TEST(Abandoning, EndsAllThatIsNotDone) {
 TEST(Abandoning, ASenderThatHasFailedMayChangeItsBytes) {
   for (const Memory memory : {Memory::in_arena, Memory::readable}) {
     const Setting setting = {.memory = memory};
-    with_two(
+    run_pairs(
+        2,
         [](PairRank& own, int rank) {
           constexpr std::size_t kBytes = 3 << 20;
           if (rank == 0) {

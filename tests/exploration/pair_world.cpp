@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "runtime/point_to_point/point_to_point.hpp"
-#include "runtime/point_to_point/slot_streams.hpp"
 
 namespace torii::exploration {
 namespace {
 
-constexpr std::size_t kSlotBytes = 64;
+constexpr std::size_t kPlaceBytes = 64;
 constexpr std::size_t kPairVectorBytes = 256;
 constexpr std::uint64_t kPairVectorsOffset = kGroundBytes / 2;
 
@@ -23,7 +22,6 @@ std::int64_t pair_value_of(int from, int number, std::size_t element) {
 }  // namespace
 
 struct PairWorld::Rank {
-  Rank(Transport& transport, InstalledPlan&& plan) : pairs(transport, std::move(plan), kSlotBytes) {}
   Rank(Transport& transport, const PairArea& area, const RingMembers& members) : pairs(transport, area, members) {}
 
   PointToPoint pairs;
@@ -47,22 +45,23 @@ void PairWorld::set_up(Explorer& explorer) {
 }
 
 void PairWorld::make(int rank) {
-  Placement placement;
-  placement.transport = &transport(rank);
+  RingMembers members;
+  members.rank = rank;
+  PairSizes sizes = {.ranks = 1, .entries = what_.entries, .place_bytes = kPlaceBytes};
   for (int peer = 0; peer < ranks(); ++peer) {
-    placement.context_ranks.push_back(peer);
-    placement.nodes.push_back(transport(rank).node(peer));
+    members.context_ranks.push_back(peer);
+    members.offsets.push_back(Station::instance().ground_offset());
+    if (transport(rank).node(peer) == transport(rank).node(rank)) {
+      members.places.push_back(peer);
+      sizes.ranks = ranks();
+    } else {
+      members.places.push_back(-1);
+      sizes.team_ranks = ranks();
+      sizes.places = what_.distant_entries;
+    }
   }
-  placement.staging_offsets.assign(what_.steps.size(), Station::instance().ground_offset());
-  Plan plan = pair_plan(rank, ranks());
-  plan.slots = what_.slots;
   Rank*& made = made_[static_cast<std::size_t>(rank)];
-  if (what_.on_rings) {
-    made = new Rank(transport(rank), PairArea({ranks(), what_.slots, 1, kSlotBytes}),
-                    RingMembers{rank, placement.context_ranks, placement.staging_offsets});
-  } else {
-    made = new Rank(transport(rank), install(plan, kSlotBytes, Widening::none, placement));
-  }
+  made = new Rank(transport(rank), PairArea(sizes), members);
   made->arena_vectors = Station::instance().ground(rank) + kPairVectorsOffset;
 }
 

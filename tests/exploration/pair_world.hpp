@@ -24,9 +24,9 @@ struct PairStep {
 
 struct PairCase {
   std::string name;
-  int slots = 1;                             ///< or, on rings, entries, with one place for payloads
+  int entries = 1;                           ///< of a ring within a node, which has one place for long payloads
   std::vector<std::vector<PairStep>> steps;  ///< by rank
-  bool on_rings = false;
+  int distant_entries = 1;                   ///< between nodes
 };
 
 class PairWorld final : public TransportWorld {

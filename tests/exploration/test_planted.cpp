@@ -48,11 +48,11 @@ constexpr Planted kPlanted[] = {
     {24, "a slot is given back twice", "3 segments, 1 slot, over a network"},
     {25, "a slot is given back before it has been read", "cells, 1 slot"},
     {26, "a message is signalled before it is stored", "cells, 1 slot"},
-    {27, "a send fills slots without credits", "sends in the signal's line, 1 slot", true},
-    {28, "a receive is done before its receipt has left", "both ways, read in place, 1 slot"},
-    {29, "a send is done when it is announced", "a send that is read in place, 2 slots"},
+    {27, "a send fills slots without credits", "sends in the signal's line, 1 entry", true},
+    {28, "a receive is done before its receipt has left", "both ways, read in place, 1 entry"},
+    {29, "a send is done when it is announced", "a send that is read in place, 2 entries"},
     {30, "a receive takes the second send that it accepts", "sends before their receives"},
-    {31, "a slot is given back before its message has been understood", "sends in the signal's line, 1 slot"},
+    {31, "a slot is given back before its message has been understood", "sends in the signal's line, 1 entry"},
     {32, "entries of a ring are filled whatever its count says", "cells, rings of 1 entry", true},
     {33, "an entry is filled one message ahead of the count", "cells, rings of 1 entry"},
     {34, "a place in the outbox is filled while it is still read", "5 segments in 1 slot", true},
@@ -69,6 +69,7 @@ constexpr Planted kPlanted[] = {
     {44, "the place of a send's payload is filled while it is still read", "sends that share a place", true},
     {45, "a place in the outbox is filled while it is still sent to another node", "an outbox for one, over"},
     {46, "a group of credits between nodes is that of one plan", "groups of credits of two plans", true},
+    {47, "a send to another node fills an entry without its credit", "sends over a network", true},
 };
 
 Outcome explore_with(const Planted& fault, const Listed& listed) {

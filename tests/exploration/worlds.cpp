@@ -33,12 +33,6 @@ void add_rings(List& list) {
   list.add(asleep(line("ranks that sleep", 2, 1, 1, times(2, {.count = 1, .program = true})), true));
 }
 
-PairCase on_rings(PairCase what) {
-  what.name += ", on rings";
-  what.on_rings = true;
-  return what;
-}
-
 void add_networks(List& list) {
   for (int slots = 1; slots <= 3; ++slots) {
     const auto segments = [&](std::size_t count) { return line("", 2, slots, 2, {{.count = 8 * count}}); };
@@ -112,45 +106,46 @@ std::vector<PairStep> then_wait(std::vector<PairStep> steps) {
   return steps;
 }
 
+std::string with_entries(std::string_view what, int entries) {
+  return std::string(what) + (entries == 1 ? ", 1 entry" : ", " + std::to_string(entries) + " entries");
+}
+
 /// Sends of rank 0 to rank 1, received in this order of tags.
-PairCase to_one(std::string name, int slots, std::vector<PairStep> sends, const std::vector<int>& tags) {
+PairCase to_one(std::string name, int entries, std::vector<PairStep> sends, const std::vector<int>& tags) {
   std::vector<PairStep> receives;
   for (const int tag : tags) receives.push_back(receive(0, tag));
   for (PairStep& one : receives) one.waits = true;
-  return {with_slots(name, slots), slots, {then_wait(std::move(sends)), std::move(receives)}};
+  return {with_entries(name, entries), entries, {then_wait(std::move(sends)), std::move(receives)}};
 }
 
 void add_pairs(List& list) {
-  constexpr std::size_t kLong = 10;  // more than a slot holds
-  for (int slots = 1; slots <= 2; ++slots) {
-    const auto add = [&](const PairCase& what) {
-      list.add(what);
-      list.add(on_rings(what));
-    };
-    add(to_one("sends in the signal's line", slots, {send(1, 0, 1), send(1, 1, 2), send(1, 0, 1)}, {0, 1, 0}));
-    add(to_one("sends behind it", slots, {send(1, 0, 6), send(1, 0, 5), send(1, 0, 6)}, {0, 0, 0}));
-    add(to_one("sends before their receives", slots, {send(1, 0, 1), send(1, 0, 6), send(1, 1, 1)}, {1, 0, 0}));
-    add(to_one("a send that is read in place", slots, {send(1, 0, kLong, true), send(1, 1, 1)}, {0, 1}));
-    add(to_one("a send in parts", slots, {send(1, 0, kLong), send(1, 1, 1)}, {0, 1}));
-    add(to_one("sends in parts in another order", slots, {send(1, 0, kLong), send(1, 1, kLong)}, {1, 0}));
+  constexpr std::size_t kLong = 10;  // more than a place holds
+  for (int entries = 1; entries <= 2; ++entries) {
+    const auto add = [&](PairCase what) { list.add(std::move(what)); };
+    add(to_one("sends in the signal's line", entries, {send(1, 0, 1), send(1, 1, 2), send(1, 0, 1)}, {0, 1, 0}));
+    add(to_one("sends behind it", entries, {send(1, 0, 6), send(1, 0, 5), send(1, 0, 6)}, {0, 0, 0}));
+    add(to_one("sends before their receives", entries, {send(1, 0, 1), send(1, 0, 6), send(1, 1, 1)}, {1, 0, 0}));
+    add(to_one("a send that is read in place", entries, {send(1, 0, kLong, true), send(1, 1, 1)}, {0, 1}));
+    add(to_one("a send in parts", entries, {send(1, 0, kLong), send(1, 1, 1)}, {0, 1}));
+    add(to_one("sends in parts in another order", entries, {send(1, 0, kLong), send(1, 1, kLong)}, {1, 0}));
     const auto both = [&](bool in_arena) {
-      return PairCase{with_slots(in_arena ? "both ways, read in place" : "both ways, in parts", slots),
-                      slots,
+      return PairCase{with_entries(in_arena ? "both ways, read in place" : "both ways, in parts", entries),
+                      entries,
                       {then_wait({send(1, 0, kLong, in_arena), receive(1, 0)}),
                        then_wait({send(0, 0, kLong, in_arena), receive(0, 0)})}};
     };
     add(both(true));
     add(both(false));
   }
-  list.add(on_rings(to_one("sends that share a place", 2, {send(1, 0, 6), send(1, 0, 6), send(1, 0, 5)}, {0, 0, 0})));
-  const PairCase to_any = {"sends of two ranks to any",
-                           1,
-                           {then_wait({send(2, 0, 1)}), then_wait({send(2, 0, 1)}),
-                            then_wait({receive(kAnyRank, 0), receive(kAnyRank, 0)})}};
-  list.add(to_any);
-  list.add(on_rings(to_any));
+  list.add(to_one("sends that share a place", 2, {send(1, 0, 6), send(1, 0, 6), send(1, 0, 5)}, {0, 0, 0}));
+  list.add(PairCase{"sends of two ranks to any",
+                    1,
+                    {then_wait({send(2, 0, 1)}), then_wait({send(2, 0, 1)}),
+                     then_wait({receive(kAnyRank, 0), receive(kAnyRank, 0)})}});
   list.add(to_one("sends over a network", 1, {send(1, 0, 1), send(1, 1, 6)}, {1, 0}), true);
-  list.add(to_one("a send in parts over a network", 2, {send(1, 0, kLong)}, {0}), true);
+  PairCase in_parts = to_one("a send in parts over a network", 2, {send(1, 0, kLong)}, {0});
+  in_parts.distant_entries = 2;
+  list.add(std::move(in_parts), true);
 }
 
 }  // namespace
