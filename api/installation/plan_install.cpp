@@ -187,7 +187,6 @@ void PlanCache::drop_unused(Plans& plans) noexcept {
 
 std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, std::size_t channel) {
   const PlanRequest& request = call_plan.selected->request;
-  const std::size_t segment_bytes = request.tuning.segment_bytes;
   const Algorithm* algorithm = call_plan.selected->algorithm;
   Plan plan = algorithm->plan(request, members_.rank());
   Placement placement;
@@ -209,7 +208,7 @@ std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, s
   const int last = sizes.ring(ring_kind(plan, placement.distant_size), streams - 1);
   if (!has_own_rings(channel)) memory_.take_rings(rings_.area().words_bytes(last + 1));
   if (distant_) distant_->take_for(plan, *placement.rings, placement.distant_size);
-  return std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, widening, placement));
+  return std::make_unique<InstalledPlan>(install(std::move(plan), widening, placement));
 }
 
 }  // namespace torii

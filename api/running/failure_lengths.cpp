@@ -35,7 +35,7 @@ std::string FailureMonitor::fault_text(const LengthFault& fault) const {
 /// message that now stands before the awaited one.
 std::optional<Finding> FailureMonitor::find_other_length(const OwnView& waiting_own) {
   for (const auto& channel : channels_) {
-    if (channel->current == nullptr || !channel->execution.may_find_other_length()) continue;
+    if (channel->current == nullptr || !channel->execution.running()) continue;
     const Request& request = *channel->current;
     const std::function<bool(int)> has_ended = [&](int member) {
       return board_.completed_by(member) >= request.sequence;

@@ -15,7 +15,9 @@
 namespace torii {
 
 /// The rules by which the executor fills slots again, bundles messages, and leaves out copies, waits and signals. It
-/// calls the same functions (runtime/plan), but not yet those of ring_rules.hpp. Tests plant wrong ones.
+/// calls the same functions (runtime/plan), but for `group`, `exchange_group`, `taken`, `free` and `released`: these
+/// are about slots and credits that belong to one plan, which plans on standing rings do not have. Tests plant wrong
+/// ones.
 struct ExecutorRules {
   // crediting.hpp
   int (*group)(const Stream& stream, int slots) = credit_group;

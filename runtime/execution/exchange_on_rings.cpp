@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and extents of a pairwise exchange on standing rings.
+// Numbers and extents of a pairwise exchange.
 #include "runtime/execution/exchange_on_rings.hpp"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ BlockMessages messages_of(std::size_t bytes, std::size_t segment_bytes) noexcept
 
 void take_numbers(InstalledPlan& plan) noexcept {
   for (ExchangePeer& peer : plan.exchange.peers) {
-    if (peer.sends) peer.sent = peer.out.ring.first_standing();
-    if (peer.takes) peer.taken = peer.in.ring.first_standing();
+    if (peer.sends) peer.sent = peer.out.ring.first();
+    if (peer.takes) peer.taken = peer.in.ring.first();
     peer.offers_made = plan.rings->exchange_offers(peer.rank);
   }
 }
@@ -46,7 +46,7 @@ bool claim_blocks(RunningCall& call, std::span<const std::size_t> bytes) noexcep
   }
   if (row_bytes == 0) return true;
   Outbox& outbox = call.plan->rings->outbox();
-  const std::uint64_t most = call.plan->remote ? call.slots.count : static_cast<std::uint64_t>(call.plan->plan.slots);
+  const std::uint64_t most = call.plan->remote ? call.entries.count : static_cast<std::uint64_t>(call.plan->plan.slots);
   const std::uint64_t places = std::clamp<std::uint64_t>(outbox.bytes() / row_bytes, 1, most);
   std::size_t extent_bytes = 0;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -59,7 +59,7 @@ bool claim_blocks(RunningCall& call, std::span<const std::size_t> bytes) noexcep
   const std::optional<std::size_t> begin = outbox.claim(extent_bytes, readers);
   if (!begin) return false;
   call.on_rings.touches_outbox_first = outbox.touched_bytes() != touched_bytes;
-  call.on_rings.payload_slots = SlotOrder(static_cast<int>(places));
+  call.on_rings.places = PlaceOrder(places);
   std::size_t next = *begin;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     if (bytes[i] == 0) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pairwise exchange on standing rings: each ordered pair of ranks has one ring, whose numbers go on from call to
-// call, whatever plans these have. Blocks that go through slots have their payloads in the sender's outbox.
+// Pairwise exchanges: each ordered pair of ranks has one ring, whose numbers go on from call to call, whatever plans
+// these have. Blocks that go through slots have their payloads in the sender's outbox.
 #pragma once
 
 #include <cstddef>

@@ -42,7 +42,7 @@ class BasicExecution {
     call_.buffers.input = input;
     call_.buffers.result = result;
     call_.buffers.user = nullptr;
-    linear_.begin(plan, program);
+    linear_.begin(program);
   }
   /// Runs every step that can run now. After `done` the next begin() may follow.
   Progress advance() noexcept;
@@ -74,16 +74,11 @@ class BasicExecution {
   std::string refusal() const { return offers_.refusal(); }
   /// With status `mismatch`: the block on whose length two ranks differ.
   const LengthFault& length_fault() const noexcept { return pairwise_.length_fault(); }
-  /// Whether there is anything in which finds_other_length() may find a fault.
-  bool may_find_other_length() const noexcept {
-    return call_.plan != nullptr &&
-           (call_.plan->rings != nullptr || (!linear_.runs() && call_.buffers.blocks != nullptr));
-  }
   /// A slow check. True, with status `mismatch`, if the call waits for a block that is known to have another length at
-  /// its other end, or for a message on a standing ring whose numbers differ between its ends.
+  /// its other end, or for a message on a ring whose numbers differ between its ends.
   bool finds_other_length(const LengthEvidence& evidence) noexcept {
-    if (!may_find_other_length()) return false;
-    if (call_.plan->rings != nullptr && pairwise_.finds_ring_fault(evidence)) return true;
+    if (call_.plan == nullptr) return false;
+    if (pairwise_.finds_ring_fault(evidence)) return true;
     return !linear_.runs() && call_.plan->plan.exchange.exists() && pairwise_.finds_other_length(evidence);
   }
   Stall stall() const;

@@ -8,8 +8,6 @@ static_assert(torii::kExchangeOffersBegin + torii::kOfferLines == torii::kPairOf
 namespace torii {
 namespace {
 
-constexpr int kLines = kOfferLines;
-
 void set_lines(ExchangePeer& peer, const OfferLine& theirs, const OfferLine& own) {
   peer.their_lines = theirs.line;
   peer.their_lines_offset = theirs.line_offset;
@@ -18,7 +16,6 @@ void set_lines(ExchangePeer& peer, const OfferLine& theirs, const OfferLine& own
 
 ExchangePeer exchange_peer(const Plan& plan, const StreamAddresses& addresses, int peer, bool sends, bool takes) {
   const int rank = plan.rank;
-  const PairwiseExchange& exchange = plan.exchange;
   ExchangePeer result;
   result.rank = peer;
   result.context_rank = addresses.context_rank(peer);
@@ -26,31 +23,19 @@ ExchangePeer exchange_peer(const Plan& plan, const StreamAddresses& addresses, i
   result.sends = sends;
   result.takes = takes;
   const Stream stream = {.peer = peer};
-  if (ChannelRings* const rings = addresses.rings()) {
-    const int ring = rings->sizes().ring(RingKind::exchange, 0);
-    if (sends) {
-      SendEnd& end = rings->to(peer, ring);
-      result.out.ring = SendRing(addresses.standing_place(stream, end), &end);
-    }
-    if (takes) {
-      ReceiveEnd& end = rings->from(peer, ring);
-      result.in.ring = ReceiveRing(addresses.standing_place(stream, end), &end);
-    }
-    if (result.remote) return result;
-    set_lines(result, addresses.standing_offer_line(peer, peer, kExchangeOffersBegin),
-              addresses.standing_offer_line(peer, rank, kExchangeOffersBegin));
-    return result;
-  }
+  ChannelRings& rings = addresses.rings();
+  const int ring = rings.sizes().ring(RingKind::exchange, 0);
   if (sends) {
-    result.out.ring = SendRing(
-        addresses.ring_place(stream, peer, exchange.in_stream(peer, rank), rank, exchange.out_stream(rank, peer)));
+    SendEnd& end = rings.to(peer, ring);
+    result.out.ring = SendRing(addresses.place_of(stream, end), end);
   }
   if (takes) {
-    result.in.ring = ReceiveRing(
-        addresses.ring_place(stream, rank, exchange.in_stream(rank, peer), peer, exchange.out_stream(peer, rank)));
+    ReceiveEnd& end = rings.from(peer, ring);
+    result.in.ring = ReceiveRing(addresses.place_of(stream, end), end);
   }
   if (result.remote) return result;
-  set_lines(result, addresses.offer_line(peer, peer, kLines * rank), addresses.offer_line(peer, rank, kLines * peer));
+  set_lines(result, addresses.offer_line(peer, peer, kExchangeOffersBegin),
+            addresses.offer_line(peer, rank, kExchangeOffersBegin));
   return result;
 }
 

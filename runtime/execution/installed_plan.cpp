@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Installs a plan of flows: joins its streams to their other ends, and finds which operands and results may be read in
-// place.
+// Installs a plan of flows: binds its streams to rings, and finds which operands and results may be read in place.
 #include "runtime/execution/installed_plan.hpp"
 
 #include <algorithm>
-#include <map>
-#include <string>
 
 #include "runtime/execution/stream_addresses.hpp"
 #include "runtime/plan/ring_rules.hpp"
@@ -50,31 +47,6 @@ int index_of(const std::vector<int>& values, int value) {
   return at == values.end() ? -1 : static_cast<int>(at - values.begin());
 }
 
-int find_end(const std::vector<Stream>& ends, int peer, int tag, const Plan& plan) {
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    if (ends[i].peer == peer && ends[i].tag == tag) return static_cast<int>(i);
-  }
-  throw Error(Status::internal, "the plan of rank " + std::to_string(plan.rank) + " has no stream of rank " +
-                                    std::to_string(peer) + " with tag " + std::to_string(tag));
-}
-
-/// Computes the plans of peers, each once.
-class PeerPlans {
- public:
-  PeerPlans(const Plan& own, const Placement& placement) : own_(own), placement_(placement) {}
-  const Plan& of(int rank) {
-    if (rank == own_.rank) return own_;
-    auto [at, fresh] = plans_.try_emplace(rank);
-    if (fresh) at->second = placement_.plan_of(rank);
-    return at->second;
-  }
-
- private:
-  const Plan& own_;
-  const Placement& placement_;
-  std::map<int, Plan> plans_;
-};
-
 bool are_more_than_two(const Nodes& nodes) {
   const auto others = std::ranges::find_if(nodes, [&](int node) { return node != nodes.front(); });
   return std::any_of(others, nodes.end(), [&](int node) { return node != nodes.front() && node != *others; });
@@ -87,50 +59,33 @@ class Installer {
         placement_(placement),
         addresses_(installed, placement, nodes),
         nodes_(nodes),
-        plans_(installed.plan, placement),
         leaders_(group_leaders(installed.plan, nodes_)) {}
 
   void run() {
     const Plan& plan = installed_.plan;
     if (plan.exchange.exists()) {
       install_exchange(installed_, addresses_);
-      if (placement_.rings != nullptr) use_rings(installed_, *placement_.rings, placement_.slots_least);
-      keep_rings();
-      return;
+      return use_rings(installed_, rings(), placement_.slots_least);
     }
     const std::vector<int> offering = offering_peers(plan, nodes_);
-    const std::vector<int> readers = peers_offered_to(plan, nodes_);
     for (std::size_t i = 0; i < plan.in.size(); ++i) install_in(static_cast<int>(i), offering);
     for (std::size_t i = 0; i < plan.out.size(); ++i) install_out(static_cast<int>(i), offering);
     prepare_reading();
     find_final_values();
-    if (placement_.rings != nullptr) use_rings(installed_, *placement_.rings, placement_.slots_least);
+    use_rings(installed_, rings(), placement_.slots_least);
     deal_engines();
     share_engines();
-    keep_rings();
-    for (std::size_t i = 0; i < offering.size(); ++i) {
-      installed_.offers_in.push_back(placement_.rings != nullptr
-                                         ? addresses_.standing_offer_line(offering[i], plan.rank)
-                                         : addresses_.offer_line(offering[i], plan.rank, static_cast<int>(i)));
-    }
+    for (const int peer : offering) installed_.offers_in.push_back(addresses_.offer_line(peer, plan.rank));
     find_ranges();
-    for (const int peer : readers) {
-      installed_.offers_out.push_back(placement_.rings != nullptr ? addresses_.standing_offer_line(peer, peer)
-                                                                  : offer_line_at(peer));
-      installed_.offers_out.back().writes_result = std::ranges::any_of(plan.in, [=](const Stream& stream) {
+    for (const int peer : peers_offered_to(plan, nodes_)) {
+      OfferLine& line = installed_.offers_out.emplace_back(addresses_.offer_line(peer, peer));
+      line.writes_result = std::ranges::any_of(plan.in, [=](const Stream& stream) {
         return stream.peer == peer && stream.delivery == Delivery::write_in_place;
       });
     }
   }
 
  private:
-  /// The line of this rank's offers in the staging of `peer`.
-  OfferLine offer_line_at(int peer) {
-    const int line = index_of(offering_peers(plans_.of(peer), nodes_), installed_.plan.rank);
-    if (line < 0) throw Error(Status::internal, "rank " + std::to_string(peer) + " awaits no buffer offer");
-    return addresses_.offer_line(peer, peer, line);
-  }
-
   /// The blocks that a peer must offer inside its arena.
   void find_ranges() {
     for (const Lane& lane : installed_.plan.lanes) {
@@ -153,20 +108,10 @@ class Installer {
     for (int position = 0; position < walk.count; ++position) range.add(walk.block(position));
   }
 
-  /// The state that rings keep from call to call is beside them.
-  void keep_rings() {
-    const SlotOrder slots = installed_.slot_order();
-    for (InstalledIn& in : installed_.in) in.ring.keep_in(in.taken.data());
-    for (InstalledOut& out : installed_.out) out.ring.keep_in(out.free_until, slots);
-    for (ExchangePeer& peer : installed_.exchange.peers) {
-      peer.in.ring.keep_in(peer.in.taken.data());
-      peer.out.ring.keep_in(peer.out.free_until, slots);
-    }
-  }
-
+  ChannelRings& rings() const noexcept { return *placement_.rings; }
   RingKind kind() const noexcept { return ring_kind(installed_.plan, installed_.uses.distant_size); }
   int standing_ring(const std::vector<Stream>& streams, int index) const noexcept {
-    return placement_.rings->sizes().ring(kind(), ring_of(streams, static_cast<std::size_t>(index)));
+    return rings().sizes().ring(kind(), ring_of(streams, static_cast<std::size_t>(index)));
   }
 
   void install_in(int index, const std::vector<int>& offering) {
@@ -174,21 +119,9 @@ class Installer {
     InstalledIn& in = installed_.in.emplace_back();
     in.stream = stream;
     if (stream.delivery == Delivery::read_in_place) in.offer = index_of(offering, stream.peer);
-    if (placement_.rings != nullptr) {
-      ReceiveEnd& end = placement_.rings->from(stream.peer, standing_ring(installed_.plan.in, index));
-      in.ring = ReceiveRing(addresses_.standing_place(stream, end), &end);
-      installed_.remote = installed_.remote || in.ring.remote();
-      return;
-    }
-    const Plan& sender = plans_.of(stream.peer);
-    const int other = find_end(sender.out, installed_.plan.rank, stream.tag, sender);
-    RingPlace place = addresses_.ring_place(stream, installed_.plan.rank, index, stream.peer, other);
-    installed_.remote = installed_.remote || place.remote;
-    if (!place.remote) {
-      const int leader = group_leaders(sender, nodes_)[static_cast<std::size_t>(other)];
-      if (leader >= 0) place.payload_slots = leader_slots(sender, leader);
-    }
-    in.ring = ReceiveRing(place);
+    ReceiveEnd& end = rings().from(stream.peer, standing_ring(installed_.plan.in, index));
+    in.ring = ReceiveRing(addresses_.place_of(stream, end), end);
+    installed_.remote = installed_.remote || in.ring.remote();
   }
 
   void prepare_reading() {
@@ -238,18 +171,15 @@ class Installer {
     for (InstalledOut& out : installed_.out) deal(out.ring.place());
   }
 
-  /// Streams without credits cannot tell what an engine has done.
   void share_engines() {
     const int engines = placement_.transport->capabilities().engines;
     if (placement_.transport->capabilities().deals_engines) return;
-    const bool stands = placement_.rings != nullptr;
-    const KindSizes standing = stands ? placement_.rings->sizes().of(kind()) : KindSizes{};
-    const int slots = stands ? standing.entries : installed_.plan.slots;
-    if (engines < 2 || slots < EngineBalancer::kSlotsLeast || standing.credit_group != 1) return;
+    const KindSizes sizes = rings().sizes().of(kind());
+    if (engines < 2 || sizes.entries < EngineBalancer::kSlotsLeast || sizes.credit_group != 1) return;
     installed_.balancers.reserve(installed_.out.size());  // rings point to them
     for (InstalledOut& out : installed_.out) {
-      if (!out.ring.remote() || !out.ring.place().credits) continue;
-      out.ring.place().engines.balancer = &installed_.balancers.emplace_back(slots, engines);
+      if (!out.ring.remote()) continue;
+      out.ring.place().engines.balancer = &installed_.balancers.emplace_back(sizes.entries, engines);
     }
     for (InstalledIn& in : installed_.in) {
       const auto out = std::ranges::find_if(installed_.out, [&](const InstalledOut& one) {
@@ -261,44 +191,23 @@ class Installer {
     }
   }
 
-  /// The slots of the receiver of `sender`'s out-stream number `leader`.
-  std::byte* leader_slots(const Plan& sender, int leader) {
-    const Stream& stream = sender.out[static_cast<std::size_t>(leader)];
-    const Plan& receiver = plans_.of(stream.peer);
-    const int index = find_end(receiver.in, sender.rank, stream.tag, receiver);
-    return addresses_.slots(stream.peer, index);
-  }
-
   void install_out(int index, const std::vector<int>& offering) {
     const Stream& stream = installed_.plan.out[static_cast<std::size_t>(index)];
     InstalledOut& out = installed_.out.emplace_back();
     out.stream = stream;
     if (stream.delivery == Delivery::write_in_place) out.offer = index_of(offering, stream.peer);
     out.leader = leaders_[static_cast<std::size_t>(index)];
-    if (placement_.rings != nullptr) {
-      SendEnd& end = placement_.rings->to(stream.peer, standing_ring(installed_.plan.out, index));
-      RingPlace place = addresses_.standing_place(stream, end);
-      place.leads = out.leader < 0 || out.leader == index;
-      out.ring = SendRing(place, &end);
-      installed_.remote = installed_.remote || place.remote;
-      return;
-    }
-    const Plan& receiver = plans_.of(stream.peer);
-    const int other = find_end(receiver.in, installed_.plan.rank, stream.tag, receiver);
-    RingPlace place = addresses_.ring_place(stream, stream.peer, other, installed_.plan.rank, index);
-    installed_.remote = installed_.remote || place.remote;
+    SendEnd& end = rings().to(stream.peer, standing_ring(installed_.plan.out, index));
+    RingPlace place = addresses_.place_of(stream, end);
     place.leads = out.leader < 0 || out.leader == index;
-    if (!place.leads) {
-      place.payload_slots = installed_.out[static_cast<std::size_t>(out.leader)].ring.place().payload_slots;
-    }
-    out.ring = SendRing(place);
+    out.ring = SendRing(place, end);
+    installed_.remote = installed_.remote || place.remote;
   }
 
   InstalledPlan& installed_;
   const Placement& placement_;
   StreamAddresses addresses_;
   const Nodes& nodes_;
-  PeerPlans plans_;
   std::vector<int> leaders_;
 };
 
@@ -317,22 +226,15 @@ void find_choices(InstalledPlan& installed, const Placement& placement) {
 
 }  // namespace
 
-InstalledPlan install(Plan plan, std::size_t segment_bytes, Widening widening, const Placement& placement) {
+InstalledPlan install(Plan plan, Widening widening, const Placement& placement) {
   InstalledPlan installed;
   const Nodes asked = placement.nodes.empty() ? nodes_of(placement) : Nodes{};
-  const Nodes& nodes = placement.nodes.empty() ? asked : placement.nodes;
-  const bool several_nodes = std::ranges::any_of(nodes, [&](int node) { return node != nodes.front(); });
-  if (placement.rings != nullptr) {
-    installed.shape.has_cells = has_cells(plan, widening);
-  } else {
-    installed.shape =
-        placement.signals_only ? signals_shape(plan) : staging_shape(plan, segment_bytes, widening, several_nodes);
-  }
+  installed.has_cells = has_cells(plan, widening);
   installed.plan = std::move(plan);
   installed.widening = widening;
   installed.uses.distant_size = placement.distant_size;
   installed.uses.message_size = placement.message_size;
-  Installer(installed, placement, nodes).run();
+  Installer(installed, placement, placement.nodes.empty() ? asked : placement.nodes).run();
   find_choices(installed, placement);
   return installed;
 }

@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// An installed plan: its streams' slots, credits and buffer offers have addresses in the members' arenas. Installing
-// needs no message: the plan is a pure function, so every rank computes its peers' plans and finds the other end of
-// each stream.
+// An installed plan: its streams are bound to the standing rings of a channel, and its buffer offers have lines there.
+// Installing needs no message and no plan of a peer: which ring a stream has follows from the rank's own plan, and
+// where that ring is, from formulas.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "runtime/execution/engine_balancer.hpp"
 #include "runtime/execution/learnt_choices.hpp"
+#include "runtime/execution/payload_groups.hpp"
 #include "runtime/execution/rings.hpp"
-#include "runtime/execution/staging.hpp"
 #include "runtime/fabric/transport.hpp"
 #include "runtime/fabric/words.hpp"
-#include "runtime/plan/crediting.hpp"
 #include "runtime/plan/layout.hpp"
 #include "runtime/plan/operation.hpp"
 #include "runtime/plan/plan.hpp"
@@ -32,15 +29,12 @@ struct InstalledIn {
   Stream stream;
   int offer = -1;  ///< read_in_place: index into InstalledPlan::offers_in
   ReceiveRing ring;
-  /// For each group of slots the number of taken messages without a credit yet. Groups continue across calls.
-  std::array<std::uint8_t, kCreditGroupsMax> taken{};
 };
 struct InstalledOut {
   Stream stream;
   int offer = -1;   ///< write_in_place: index into InstalledPlan::offers_in
-  int leader = -1;  ///< the stream whose slots hold the payload for a group; -1: alone
+  int leader = -1;  ///< the stream of its group that holds the payload for all; -1: alone
   SendRing ring;
-  std::uint64_t free_until = 0;  ///< the ring's: all messages below it may be sent
 };
 
 /// Reads of operands in private memory.
@@ -85,7 +79,7 @@ struct ExchangePeer {
   std::byte* their_lines = nullptr;  ///< the peer's lines for this rank's offers
   std::uint64_t their_lines_offset = 0;
   const std::byte* own_lines = nullptr;  ///< for the peer's offers
-  /// Messages of all calls so far; likewise the others. On standing rings they are taken over as each call begins.
+  /// Messages of all calls so far; likewise the others. They are taken over as each call begins.
   std::uint64_t sent = 0;
   std::uint64_t taken = 0;
   std::uint64_t offers_made = 0;
@@ -97,7 +91,7 @@ struct InstalledExchange {
   std::vector<std::uint32_t> takes_in;  ///< the order of taking
 };
 
-/// A plan on the standing rings of a channel: which of them it uses, and how.
+/// Which rings of a channel a plan uses, and how.
 struct RingUses {
   /// How a call moves the numbers of a ring on.
   struct Numbering {
@@ -111,6 +105,7 @@ struct RingUses {
     Widening widening = Widening::none;
     bool is_operand = false;  ///< that the peer reads in this rank's arena if it can
     bool is_distant = false;  ///< sent from the outbox to another node
+    bool is_awaited = true;   ///< another rank of the node may still read the outbox when the call has ended
     int leader = -1;          ///< the use whose payloads this one shares; -1: it has its own
     // As of the last call, in Parts:
     bool is_used = false;
@@ -127,8 +122,8 @@ struct RingUses {
     std::size_t readers = 0;
     std::size_t extent_bytes = 0;
   };
-  SlotOrder entries;
-  SlotOrder payload_slots;
+  EntryOrder entries;
+  PlaceOrder places;                 ///< of each ring in the outbox: the plan's slots
   std::size_t short_most = 0;        ///< all messages fit into their lines if the longest has so many bytes
   std::uint64_t every_entry = 1;     ///< RunningCall::publish_every then
   std::uint64_t every_payload = 1;   ///< and otherwise
@@ -142,20 +137,11 @@ struct RingUses {
   Parts parts;
 };
 
-/// The calls of a plan that are over.
-struct CallNumbers {
-  std::uint64_t segments = 0;    ///< of all of them: the base of message numbers
-  std::uint64_t last_begun = 0;  ///< `segments` when the last of them began
-  std::uint64_t calls = 0;
-};
-
 struct InstalledPlan {
-  /// Which slots messages use.
-  SlotOrder slot_order() const noexcept { return SlotOrder(plan.slots); }
   bool is_wide() const noexcept { return widening != Widening::none; }
 
   Plan plan;
-  StagingShape shape;
+  bool has_cells = false;              ///< short messages within the node are in cells
   Widening widening = Widening::none;  ///< of what wide streams hold; `none`: no stream is wide
   bool remote = false;                 ///< a stream comes from another node or goes there
   /// Memory from which a put to another node may send without a copy, because nothing else is stored there in the same
@@ -164,33 +150,29 @@ struct InstalledPlan {
   bool operand_in_place_stays = false;  ///< also an operand that is the result's memory
   std::vector<InstalledIn> in;
   std::vector<InstalledOut> out;
-  Cells cells;                            ///< that the rings of `in` and `out` use
+  EntryKind kind = EntryKind::line;       ///< that the rings of `in` and `out` use
   std::vector<OfferLine> offers_out;      ///< this rank tells these peers where its buffers are
   std::vector<OfferLine> offers_in;       ///< these peers tell this rank
   std::vector<EngineBalancer> balancers;  ///< of the out-streams whose engines balance their load
   std::shared_ptr<LearntChoices> learnt;  ///< the team's
   std::vector<StoreChoices*> stores;      ///< per flow, the flows of all lanes one after the other
   PrivateReads private_reads;
-  ChannelRings* rings = nullptr;  ///< that the plan uses; nullptr: it has staging of its own
-  RingUses uses;                  ///< of these rings
-  CallNumbers done;
+  ChannelRings* rings = nullptr;  ///< to which the plan is bound
+  RingUses uses;
   InstalledExchange exchange;  ///< empty if the plan has none
 };
 
 /// The team's part of an installation.
 struct Placement {
   Transport* transport = nullptr;
-  std::vector<int> context_ranks;              ///< of the members, in team order
-  std::vector<std::uint64_t> staging_offsets;  ///< where this plan's staging begins in each member's arena
-  std::function<Plan(int)> plan_of;            ///< the plan of a member, by team rank
+  std::vector<int> context_ranks;  ///< of the members, in team order
   Collective collective = Collective::barrier;
   std::shared_ptr<LearntChoices> learnt = {};  ///< empty: the plan learns for itself
-  ChannelRings* rings = nullptr;               ///< for a plan that binds_to_rings(); then no staging is needed
-  int distant_size = 0;                        ///< with them: distant_size_of() the plan
-  int message_size = 0;                        ///< with them: as RingUses has it
-  int slots_least = 1;                         ///< with them: the fewest slots with which the plan runs
+  ChannelRings* rings = nullptr;               ///< the plan binds_to_rings() of their sizes
+  int distant_size = 0;                        ///< distant_size_of() the plan
+  int message_size = 0;                        ///< as RingUses has it
+  int slots_least = 1;                         ///< the fewest slots with which the plan runs
   Nodes nodes = {};                            ///< of the members; empty: the transport is asked for each of them
-  bool signals_only = false;                   ///< staging has the signals_shape()
 };
 
 /// The needs that an algorithm declares for its plans (Algorithm).
@@ -236,7 +218,6 @@ bool has_granted(const InstalledPlan& installed, int rank) noexcept;
 /// For install(): fills in what calls of a plan do to the rings that its streams have.
 void use_rings(InstalledPlan& installed, ChannelRings& rings, int slots_least);
 
-/// Throws Error{internal} when a stream has no other end: a plan that the verifier would reject.
-InstalledPlan install(Plan plan, std::size_t segment_bytes, Widening widening, const Placement& placement);
+InstalledPlan install(Plan plan, Widening widening, const Placement& placement);
 
 }  // namespace torii

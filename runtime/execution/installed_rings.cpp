@@ -83,7 +83,7 @@ bool take_grants(InstalledPlan& installed, std::uint64_t arena_bytes) {
       }
       granted = offset + 1;
     }
-    ring.place().slots_offset = granted - 1;
+    ring.place().entries_offset = granted - 1;
   };
   for (InstalledOut& out : installed.out) take(out.ring);
   for (ExchangePeer& peer : installed.exchange.peers) {
@@ -141,8 +141,8 @@ void use_rings(InstalledPlan& installed, ChannelRings& rings, int slots_least) {
   installed.rings = &rings;
   const int entries = rings.sizes().of(ring_kind(plan, uses.distant_size)).entries;
   installed.uses.awaits_grants = installed.remote;
-  uses.entries = SlotOrder(entries);
-  uses.payload_slots = SlotOrder(plan.slots);
+  uses.entries = {static_cast<std::uint64_t>(entries)};
+  uses.places = PlaceOrder(static_cast<std::uint64_t>(plan.slots));
   uses.short_most = kInlineBytes / widened(static_cast<std::size_t>(plan.bundle_max), installed.widening);
   uses.every_entry = static_cast<std::uint64_t>(entry_published_every(entries));
   uses.every_payload =
@@ -163,14 +163,19 @@ void use_rings(InstalledPlan& installed, ChannelRings& rings, int slots_least) {
                              .bundle = static_cast<std::size_t>(out.stream.bundle),
                              .widening = out.stream.wide ? installed.widening : Widening::none,
                              .is_operand = out.stream.delivery == Delivery::read_in_place && !out.ring.remote(),
-                             .is_distant = out.ring.remote()});
+                             .is_distant = out.ring.remote(),
+                             .is_awaited = !out.ring.remote() && out.stream.peer != plan.rank});
   }
   for (std::size_t i = 0; i < installed.out.size(); ++i) {
     const int leader = installed.out[i].leader;
     if (use_of[i] < 0 || leader < 0 || leader == static_cast<int>(i)) continue;
     uses.payloads[static_cast<std::size_t>(use_of[i])].leader = use_of[static_cast<std::size_t>(leader)];
   }
-  rings.outbox().allow_readers(plan.exchange.exists() ? installed.exchange.peers.size() : uses.payloads.size());
+  const auto readers = plan.exchange.exists()
+                           ? std::ranges::count(installed.exchange.peers, false, &ExchangePeer::remote)
+                           : std::ranges::count(uses.payloads, true, &RingUses::PayloadUse::is_awaited);
+  rings.outbox().allow_readers(static_cast<std::size_t>(readers));
+  if (plan.exchange.exists()) rings.allow_exchanges(plan.ranks);
 }
 
 }  // namespace torii

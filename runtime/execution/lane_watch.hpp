@@ -21,13 +21,23 @@ struct AllLanes {
   static constexpr bool is_looked_at(std::size_t) noexcept { return true; }
   static void lacks_credit() noexcept {}
   static void has_not_moved(std::size_t, bool) noexcept {}
-  static void changed(std::uint64_t) noexcept {}
+  static void changed_within() noexcept {}
   static constexpr bool waits_for_credit() noexcept { return false; }
+};
+
+/// Where the words of a rank's streams with other ranks are in its arena: from the beginning on the entries of the
+/// in-streams, one after the other, and further on the credits of the out-streams.
+struct StreamWords {
+  std::uint64_t in_bytes = 1;  ///< from one stream's entries to the next one's
+  std::uint64_t credits_begin = 0;
+  std::uint64_t credit_bytes = 1;
 };
 
 /// The lanes that may be able to move because a word has changed.
 class LaneWatch {
  public:
+  /// Before the first call: where words change.
+  void watch(const StreamWords& words) noexcept { words_ = words; }
   /// A call begins; add() follows for each lane.
   void begin(const InstalledPlan& plan);
   void add(std::size_t number, const Lane& lane) noexcept;
@@ -42,31 +52,28 @@ class LaneWatch {
   void has_not_moved(std::size_t lane, bool all_segments) noexcept;
   /// A word at `offset` of this rank's arena has changed: lanes that wait for that word are looked at again.
   void changed(std::uint64_t offset) noexcept;
+  /// A ring from the rank to itself has changed. Its lanes may be any: all are looked at again.
+  void changed_within() noexcept { lanes_to_look_at_ = kAllLanes; }
   /// Whether a lane waits for nothing but a credit.
   bool waits_for_credit() const noexcept { return lanes_without_credit_ != 0; }
 
  private:
-  /// Words of one kind, in staging one stream after another, and for each stream the lanes that wait for them. Close to
-  /// the bits below, because changed() finds none of a rank's memory in a cache.
-  struct Readers {
-    std::uint64_t begin = 0;         ///< offset of the first stream's
-    std::uint64_t stream_bytes = 1;  ///< from one stream's to the next one's
-    std::vector<std::uint64_t> lanes;
-
-    /// All lanes where the offset is none of these words'.
-    std::uint64_t of(std::uint64_t offset) const noexcept {
-      const std::uint64_t stream = (offset - begin) / stream_bytes;
-      return offset >= begin && stream < lanes.size() ? lanes[stream] : ~std::uint64_t{0};
-    }
-  };
   // Bits of lanes, the last one of all lanes from there on.
   static constexpr std::size_t kLaneBits = 63;
+  static constexpr std::uint64_t kAllLanes = ~std::uint64_t{0};
 
-  std::uint64_t lanes_to_look_at_ = ~std::uint64_t{0};
+  /// All lanes where there is no such stream.
+  static std::uint64_t readers_of(std::uint64_t stream, const std::vector<std::uint64_t>& lanes) noexcept {
+    return stream < lanes.size() ? lanes[stream] : kAllLanes;
+  }
+
+  // Close to each other, because changed() finds none of a rank's memory in a cache.
+  std::uint64_t lanes_to_look_at_ = kAllLanes;
   std::uint64_t lanes_without_credit_ = 0;
   bool lacks_credit_ = false;
-  Readers readers_of_in_;   ///< lanes that take from a stream
-  Readers readers_of_out_;  ///< lanes that put into one
+  StreamWords words_;
+  std::vector<std::uint64_t> readers_of_in_;   ///< by in-stream, lanes that take from it
+  std::vector<std::uint64_t> readers_of_out_;  ///< by out-stream, lanes that put into it
 };
 
 }  // namespace torii

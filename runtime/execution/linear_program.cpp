@@ -2,6 +2,8 @@
 // Makes linear programs.
 #include "runtime/execution/linear_program.hpp"
 
+#include <algorithm>
+
 #include "runtime/fabric/words.hpp"
 #include "runtime/plan/shortcuts.hpp"
 
@@ -15,36 +17,33 @@ void set_payload(End& end, const Stream& stream, int position, std::size_t lengt
   end.bundle_bytes = length_bytes * bundle;
   end.before_bytes = static_cast<std::size_t>(position) % bundle * length_bytes;
   end.payload = end.ring.first_payload(end.bundle_bytes) + end.before_bytes;
-  end.is_outside = end.ring.stands() && !Ring::is_inline(end.bundle_bytes);
+  end.is_outside = !end.ring.remote() && !Ring::is_inline(end.bundle_bytes);
 }
 
 /// All but what depends on the length.
-LinearSource linear_source(const InstalledPlan& plan, const StreamEnd& end, int visit, const Cells& cells) {
+LinearSource linear_source(const InstalledPlan& plan, const StreamEnd& end, int visit, EntryKind kind) {
   LinearSource source;
   source.own = end.stream == kOwn;
   if (source.own) return source;
   const InstalledIn& in = plan.in[end.stream];
   const int position = end.position + visit;
-  source.releases = (in.stream.credits || plan.rings != nullptr) && in.stream.ends_bundle(position);
-  source.messages = static_cast<std::uint64_t>(in.stream.bundles_per_segment());
+  source.releases = in.stream.ends_bundle(position);
   source.position = static_cast<std::uint32_t>(position / in.stream.bundle);
   source.ring = in.ring;
-  source.ring.use(cells, plan.shape.slot_bytes);
+  source.ring.use(kind);
   return source;
 }
 
 /// All but what depends on the length.
-LinearTarget linear_target(const InstalledPlan& plan, const StreamEnd& end, int visit, const Cells& cells) {
+LinearTarget linear_target(const InstalledPlan& plan, const StreamEnd& end, int visit, EntryKind kind) {
   LinearTarget target;
   const InstalledOut& out = plan.out[end.stream];
   const int position = end.position + visit;
   target.signals = out.stream.ends_bundle(position);
-  target.messages = static_cast<std::uint64_t>(out.stream.bundles_per_segment());
   target.position = static_cast<std::uint32_t>(position / out.stream.bundle);
   target.ring = out.ring;
   target.ring.place().engines.balancer = nullptr;  // a call has too few messages to share
-  target.ring.use(cells, plan.shape.slot_bytes);
-  target.ring.look_ahead(cells.bytes != 0);
+  target.ring.use(kind);
   return target;
 }
 
@@ -64,7 +63,7 @@ void set_length(const InstalledPlan& plan, const Flow& flow, int visit, LinearSt
     const std::size_t bundle_bytes = step.length_bytes * static_cast<std::size_t>(stream.bundle);
     target->stores = target->ring.stores(bundle_bytes);
     set_payload(*target, stream, end.position + visit, step.length_bytes);
-    target->is_outside = target->is_outside || (plan.rings != nullptr && target->ring.remote());
+    target->is_outside = target->is_outside || target->ring.remote();
     target->signalled_bytes = flow.sources.empty() ? 0 : bundle_bytes;
     step.may_stream = step.may_stream || (!target->ring.remote() && step.length_bytes >= StoreChoice::kBytesMin);
     ++target;
@@ -90,9 +89,10 @@ void reserve(LinearProgram& program, const Lane& lane) {
 }
 
 /// Writes all but what depends on lengths.
-void begin(LinearProgram& program, const InstalledPlan& plan, const Cells& cells) {
+void begin(LinearProgram& program, const InstalledPlan& plan, EntryKind kind) {
   const Lane& lane = plan.plan.lanes[0];
   program.plan = nullptr;  // until it is whole
+  program.places = 0;
   reserve(program, lane);
   for (const Flow& flow : lane.flows) {
     for (int visit = 0; visit < flow.walk.count; ++visit) {
@@ -102,10 +102,12 @@ void begin(LinearProgram& program, const InstalledPlan& plan, const Cells& cells
       step.fold = flow.fold;
       const std::size_t first_source = program.sources.size();
       const std::size_t first_target = program.targets.size();
-      for (const StreamEnd& end : flow.sources) program.sources.push_back(linear_source(plan, end, visit, cells));
-      for (const StreamEnd& end : flow.targets) program.targets.push_back(linear_target(plan, end, visit, cells));
+      for (const StreamEnd& end : flow.sources) program.sources.push_back(linear_source(plan, end, visit, kind));
+      for (const StreamEnd& end : flow.targets) program.targets.push_back(linear_target(plan, end, visit, kind));
       step.sources = std::span(program.sources).subspan(first_source);
       step.targets = std::span(program.targets).subspan(first_target);
+      const std::size_t places = std::max(step.sources.size(), step.targets.size() + (step.keep ? 1 : 0));
+      program.places = std::max(program.places, static_cast<std::uint32_t>(places));
     }
   }
 }
@@ -126,11 +128,12 @@ std::unique_ptr<LinearProgram> compile_linear(const InstalledPlan& plan, const L
 
 void compile_linear(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes, std::size_t element_bytes,
                     LinearProgram& program) {
-  const Cells cells = cells_of(plan.shape, layout);
-  if (program.plan != &plan || program.cells != cells) {
-    begin(program, plan, cells);
+  const EntryKind kind = entry_kind_of(plan.has_cells, layout);
+  if (program.plan != &plan || program.kind != kind) {
+    begin(program, plan, kind);
     program.plan = &plan;
-    program.cells = cells;
+    program.kind = kind;
+    program.steps_end = program.steps.data() + program.steps.size();
   }
   LinearStep* step = program.steps.data();
   LinearSource* source = program.sources.data();

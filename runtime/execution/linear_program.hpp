@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan of one lane and one segment as a linear program, a list of steps: short vectors run it. All that does not
-// change from call to call (offsets, lengths, slots) is computed once per length and channel.
+// change from call to call (offsets, lengths, entries) is computed once per length and channel.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,10 @@ namespace torii {
 /// One source of a step.
 struct LinearSource {
   bool own = false;                    ///< the rank's own operand; the rest is unused then
-  bool releases = false;               ///< the slot is empty after this step
+  bool releases = false;               ///< the entry is empty after this step
   bool is_outside = false;             ///< the payload is in the sender's outbox
   std::uint32_t position = 0;          ///< of this step's message, or of its bundle, in the call
-  std::uint64_t messages = 1;          ///< of the stream in the call; bundles, where there are any
-  const std::byte* payload = nullptr;  ///< of the message in the first slot
+  const std::byte* payload = nullptr;  ///< of the message in the first entry
   std::size_t bundle_bytes = 0;        ///< of the whole bundle
   std::size_t before_bytes = 0;        ///< of the bundle's messages before this one
   ReceiveRing ring;
@@ -29,12 +28,11 @@ struct LinearSource {
 
 /// One target of a step.
 struct LinearTarget {
-  bool signals = true;         ///< the slot is full after this step
-  bool stores = true;          ///< false if an earlier stream of its group holds the payload
-  bool is_outside = false;     ///< the payload is in this rank's outbox
-  std::uint32_t position = 0;  ///< as of a source
-  std::uint64_t messages = 1;
-  std::byte* payload = nullptr;     ///< of the message in the first slot
+  bool signals = true;              ///< the entry is full after this step
+  bool stores = true;               ///< false if an earlier stream of its group holds the payload
+  bool is_outside = false;          ///< the payload is in this rank's outbox
+  std::uint32_t position = 0;       ///< as of a source
+  std::byte* payload = nullptr;     ///< of the message in the first entry
   std::size_t bundle_bytes = 0;     ///< as of a source
   std::size_t before_bytes = 0;     ///< likewise
   std::size_t signalled_bytes = 0;  ///< that the signal announces: the whole bundle; 0 without payload
@@ -59,8 +57,10 @@ struct LinearProgram {
 
   // For which it was made; lengths alone change within these.
   const InstalledPlan* plan = nullptr;
-  Cells cells;
+  EntryKind kind = EntryKind::line;
   std::vector<LinearStep> steps;
+  const LinearStep* steps_end = nullptr;
+  std::uint32_t places = 0;           ///< no step has more sources, or more targets with the result
   std::vector<LinearSource> sources;  ///< of all steps, one after the other
   std::vector<LinearTarget> targets;
 };
@@ -69,7 +69,7 @@ struct LinearProgram {
 /// and all streams travel by value in the vector's own type.
 bool has_linear(const InstalledPlan& plan, const Layout& layout) noexcept;
 /// Writes the linear program of `plan` for one layout, which has one. In a program of the same plan it takes no memory,
-/// and writes lengths alone if messages stay in cells, or in slots. The plan must live as long as the program.
+/// and writes lengths alone if messages stay in entries of one kind. The plan must live as long as the program.
 void compile_linear(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes, std::size_t element_bytes,
                     LinearProgram& program);
 /// A new one, or nullptr if there is none.

@@ -16,9 +16,8 @@ namespace linear {
 
 /// The rings of a plan.
 enum class Rings : std::uint8_t {
-  own,       ///< of the plan alone
-  standing,  ///< standing rings within the node
-  mixed,     ///< standing rings, some of them to other nodes
+  here,   ///< within the node
+  mixed,  ///< some of them to other nodes
 };
 
 }  // namespace linear
@@ -36,14 +35,13 @@ template <class Host>
 class LinearSchedule {
  public:
   explicit LinearSchedule(Host host) : host_(host) {}
-  void begin(const InstalledPlan& plan, const LinearProgram& program) noexcept {
+  void begin(const LinearProgram& program) noexcept {
     program_ = &program;
     state_.next = program.steps.data();
-    state_.end = state_.next + program.steps.size();
+    state_.end = program.steps_end;
     state_.sources_seen = 0;
-    // Each step has at most all streams, the own operand and the result.
-    if (state_.sources.size() <= plan.in.size()) state_.sources.resize(plan.in.size() + 1);
-    if (state_.targets.size() <= plan.out.size()) state_.targets.resize(plan.out.size() + 1);
+    if (places_ < program.places) [[unlikely]]
+      reserve(program.places);
   }
   /// The call runs by another schedule.
   void leave() noexcept { program_ = nullptr; }
@@ -58,12 +56,18 @@ class LinearSchedule {
   bool has_run_all() const noexcept { return state_.next == state_.end; }
 
  private:
+  void reserve(std::uint32_t places) {
+    state_.sources.resize(places);
+    state_.targets.resize(places);
+    places_ = places;
+  }
   template <linear::Rings kRings>
   Progress advance_on(RunningCall& call) noexcept;
 
   [[no_unique_address]] Host host_;
   const LinearProgram* program_ = nullptr;  ///< nullptr: the call runs by another schedule
   LinearState state_;
+  std::uint32_t places_ = 0;  ///< for so many addresses
 };
 
 extern template class LinearSchedule<RealHost>;

@@ -69,25 +69,23 @@ inline void store(LinearState& at, const RunningCall& call, const LinearStep& st
   }
 }
 
-/// Whether it is a standing ring within the node.
 template <Rings kRings, class End>
 inline bool is_here(const End& end) noexcept {
-  return kRings == Rings::standing || (kRings == Rings::mixed && !end.ring.remote());
+  return kRings == Rings::here || !end.ring.remote();
 }
 
 /// A call has one segment.
-template <Rings kRings, class End>
-inline std::uint64_t number_of(const RunningCall& call, const End& end) noexcept {
-  if constexpr (kRings != Rings::own) return end.ring.first_standing() + end.position;
-  return call.segments_base * end.messages + end.position;
+template <class End>
+inline std::uint64_t number_of(const End& end) noexcept {
+  return end.ring.first() + end.position;
 }
 
 /// In a function of its own, like the stores below: short calls come to neither.
 [[gnu::noinline]] inline std::byte* outside_place(const RunningCall& call, const LinearTarget& target) noexcept {
-  const std::uint64_t message = number_of<Rings::mixed>(call, target);
+  const std::uint64_t message = number_of(target);
   if (target.ring.remote())
     return call.distant_payload(target.ring, message, target.bundle_bytes) + target.before_bytes;
-  return call.plan->rings->outbox_memory() + target.ring.payload_offset(call.on_rings.payload_slots, message) +
+  return call.plan->rings->outbox_memory() + target.ring.payload_offset(call.on_rings.places, message) +
          target.before_bytes;
 }
 
@@ -95,28 +93,21 @@ template <Rings kRings>
 [[gnu::noinline]] void store_timed(LinearState& at, const RunningCall& call, const LinearStep& step,
                                    std::uint32_t count) noexcept {
   const std::size_t bytes = step.length_bytes * (count - (step.keep ? 1 : 0));
-  const bool is_first_touch = std::ranges::any_of(step.targets, [&](const LinearTarget& target) {
-    return call.touches_first(target.ring, number_of<kRings>(call, target));
-  });
+  const bool is_first_touch = std::ranges::any_of(
+      step.targets, [&](const LinearTarget& target) { return call.touches_first(target.ring, number_of(target)); });
   store_and_time(call.plan->stores[step.flow]->slots.of(bytes), bytes, is_first_touch, call.transport.counters(),
                  [&](bool non_temporal) { store(at, call, step, count, non_temporal); });
 }
 
 template <Rings kRings>
 inline void move(LinearState& at, const RunningCall& call, const LinearStep& step) noexcept {
-  const auto own = reinterpret_cast<const void*>(call.buffers.input + step.offset_bytes);
-  for (std::size_t i = 0; i < step.sources.size(); ++i) {
-    if (step.sources[i].own) at.sources[i] = own;
-  }
+  void** const targets = at.targets.data();  // beside the loop, since any store might change a member
   std::uint32_t count = 0;
-  if (step.keep) at.targets[count++] = reinterpret_cast<void*>(call.buffers.result + step.offset_bytes);
+  if (step.keep) targets[count++] = reinterpret_cast<void*>(call.buffers.result + step.offset_bytes);
   for (const LinearTarget& target : step.targets) {
     if (!target.stores) continue;
-    if (kRings != Rings::own && target.is_outside) {
-      at.targets[count++] = outside_place(call, target);
-    } else {
-      at.targets[count++] = target.payload + target.ring.offset(call.slots, number_of<kRings>(call, target));
-    }
+    targets[count++] = target.is_outside ? outside_place(call, target)
+                                         : target.payload + target.ring.offset(call.entries, number_of(target));
   }
   if (count == 0) return;
   if (step.may_stream) [[unlikely]] {
@@ -138,18 +129,21 @@ class LinearOperation {
   std::size_t bytes() const noexcept { return step_.length_bytes; }
 
   bool has_arrived(const LinearSource& source, std::size_t number) const noexcept {
-    if (source.own) return true;
-    const std::uint64_t message = linear::number_of<kRings>(call_, source);
-    const std::size_t offset = source.ring.offset(call_.slots, message);
+    if (source.own) {
+      at_.sources[number] = reinterpret_cast<const void*>(call_.buffers.input + step_.offset_bytes);
+      return true;
+    }
+    const std::uint64_t message = number_of(source);
+    const std::size_t offset = source.ring.offset(call_.entries, message);
     if (!source.ring.arrived_at(offset, call_.signature, message)) return false;
-    if (kRings != Rings::own && source.is_outside) return finds_outside(source, offset, number);
+    if (source.is_outside) return finds_outside(source, offset, number);
     at_.sources[number] = source.payload + offset;
     return true;
   }
   bool is_free(const LinearTarget& target) const noexcept {
-    const std::uint64_t message = linear::number_of<kRings>(call_, target);
+    const std::uint64_t message = number_of(target);
     if (is_here<kRings>(target)) return target.ring.has_entry(call_, message);
-    return target.ring.may_fill(call_, call_.slots, message);
+    return target.ring.may_fill(call_, call_.entries, message);
   }
   bool move() const noexcept {
     if (step_.length_bytes != 0 && !step_.sources.empty()) linear::move<kRings>(at_, call_, step_);
@@ -158,7 +152,7 @@ class LinearOperation {
   void skip() const noexcept {}
   void signal(const LinearTarget& target) const noexcept {
     if (!target.signals) return;
-    const std::uint64_t message = linear::number_of<kRings>(call_, target);
+    const std::uint64_t message = number_of(target);
     if (is_here<kRings>(target)) {
       target.ring.signal_entry(call_, call_.signature, message, target.signalled_bytes);
     } else {
@@ -167,7 +161,7 @@ class LinearOperation {
   }
   void release(const LinearSource& source) const noexcept {
     if (!source.releases) return;
-    const std::uint64_t message = linear::number_of<kRings>(call_, source);
+    const std::uint64_t message = number_of(source);
     if (is_here<kRings>(source)) {
       source.ring.take(call_, message);
     } else {
@@ -195,8 +189,7 @@ class LinearOperation {
 
 template <class Host>
 Progress LinearSchedule<Host>::advance(RunningCall& call) noexcept {
-  if (call.plan->rings == nullptr) return advance_on<linear::Rings::own>(call);
-  return call.plan->remote ? advance_on<linear::Rings::mixed>(call) : advance_on<linear::Rings::standing>(call);
+  return call.plan->remote ? advance_on<linear::Rings::mixed>(call) : advance_on<linear::Rings::here>(call);
 }
 
 template <class Host>

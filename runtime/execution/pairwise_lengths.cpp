@@ -14,7 +14,7 @@ LengthFault PairwiseSchedule<Host>::other_length(const ExchangePeer& peer, const
                                                  const LengthEvidence& evidence) const noexcept {
   const bool waits_for_block =
       !turn.taken && turn.in_bytes == 0 &&
-      !peer.in.ring.arrived(call_.slots, pair_signature(block_from(peer.rank).bytes), peer.taken);
+      !peer.in.ring.arrived(call_.entries, pair_signature(block_from(peer.rank).bytes), peer.taken);
   const bool waits_for_reader = turn.sent && is_read(turn.out_way) && peer.sends && peer.sent != 0;
   if (turn.sent && !waits_for_block && !waits_for_reader) return {};
   // First: all that the peer stored before it ended the call is then visible.
@@ -29,7 +29,7 @@ LengthFault PairwiseSchedule<Host>::other_length(const ExchangePeer& peer, const
   const bool is_refused = turn.out_way == Way::through_slots || (turn.out_way == Way::unknown && !has_offer);
   if (!turn.sent && is_refused) return {peer.context_rank, false, false, 0, block_to(peer.rank).bytes};
   // Credits have other numbers than messages if the peer has not taken one of an earlier call.
-  if (waits_for_reader && !peer.out.ring.is_taken(call_.slots, peer.sent - 1))
+  if (waits_for_reader && !peer.out.ring.is_taken(call_.entries, peer.sent - 1))
     return {peer.context_rank, false, true, 0, 0};
   return {};
 }
@@ -37,8 +37,8 @@ LengthFault PairwiseSchedule<Host>::other_length(const ExchangePeer& peer, const
 /// Whether the awaited block of so many bytes has come behind messages that were not awaited.
 template <class Host>
 bool PairwiseSchedule<Host>::follows(const ReceiveRing& ring, std::uint64_t number, std::size_t bytes) const noexcept {
-  for (std::uint64_t later = number + 1; later < number + call_.slots.count; ++later) {
-    if (ring.arrived(call_.slots, pair_signature(bytes), later)) return true;
+  for (std::uint64_t later = number + 1; later < number + call_.entries.count; ++later) {
+    if (ring.arrived(call_.entries, pair_signature(bytes), later)) return true;
   }
   return false;
 }
@@ -50,7 +50,7 @@ LengthFault PairwiseSchedule<Host>::other_block(const ExchangePeer& peer, const 
                                                 bool has_offer) const noexcept {
   const std::size_t own_bytes = block_from(peer.rank).bytes;
   const ReceiveRing& ring = peer.in.ring;
-  const std::uint64_t word = load_word(ring.place().slots + ring.offset(call_.slots, peer.taken));
+  const std::uint64_t word = load_word(ring.place().entries + ring.offset(call_.entries, peer.taken));
   if (word == signal_word(pair_signature(own_bytes), peer.taken)) return {};
   const auto length_in = [&](std::uint32_t signature) {
     const std::size_t bytes = length_in_signal(word, signature, peer.taken);

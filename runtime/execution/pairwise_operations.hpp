@@ -37,8 +37,8 @@ class PairwiseSchedule<Host>::SendOperation {
   /// that is written in place is free.
   bool is_free(const SendRing& ring) const noexcept {
     if (turn_.out_way != Way::through_slots) return true;
-    if (ring.stands()) return ring.has_entry(call_, message());
-    return ring.may_fill(call_, call_.slots, message()) && call_.has_distant_place(ring, message());
+    if (!ring.remote()) return ring.has_entry(call_, message());
+    return ring.may_fill(call_, call_.entries, message()) && call_.has_distant_place(ring, message());
   }
   bool move() const noexcept {
     if (turn_.out_way == Way::write_in_place) {
@@ -60,14 +60,14 @@ class PairwiseSchedule<Host>::SendOperation {
   void signal(const SendRing& ring) const noexcept {
     const std::uint32_t signature = schedule_.pair_signature(block_.bytes);
     if (turn_.out_way == Way::through_slots) {
-      if (ring.stands()) {
+      if (!ring.remote()) {
         ring.signal_entry(call_, signature, message(), bytes_);
       } else {
         ring.signal(call_, signature, message(), bytes_, sendable());
       }
     } else if (turn_.out_way == Way::write_in_place && completes_block(turn_.out_bytes, bytes_, block_.bytes)) {
       const std::uint64_t last = peer_.sent + schedule_.messages_of(block_.bytes) - 1;
-      if (ring.stands()) {
+      if (!ring.remote()) {
         ring.signal_entry(call_, signature, last, block_.bytes);
       } else {
         ring.signal(call_, signature, last, block_.bytes);
@@ -120,7 +120,7 @@ class PairwiseSchedule<Host>::TakeOperation {
   bool has_arrived(const ReceiveRing& ring, std::size_t) const noexcept {
     if (turn_.in_way != Way::through_slots && turn_.in_way != Way::write_in_place) return true;
     const std::uint64_t awaited = turn_.in_way == Way::through_slots ? message() : end() - 1;
-    return ring.arrived(call_.slots, schedule_.pair_signature(block_.bytes), awaited);
+    return ring.arrived(call_.entries, schedule_.pair_signature(block_.bytes), awaited);
   }
   static bool is_free(const SendRing&) noexcept { return true; }
   bool move() const noexcept {
@@ -141,10 +141,9 @@ class PairwiseSchedule<Host>::TakeOperation {
   }
   static void skip() noexcept {}
   static void signal(const SendRing&) noexcept {}
-  /// A transfer that used no slots leaves the same credits as one that did: that of the last message in each slot.
   void release(const ReceiveRing& ring) const noexcept {
     if (turn_.in_way == Way::through_slots) {
-      if (ring.stands()) {
+      if (!ring.remote()) {
         ring.end().take(message());
         // The sender may have one place alone for the payloads of a long block.
         ring.end().publish(Ring::is_inline(block_.bytes) ? call_.plan->uses.every_entry : 1, call_.transport);
@@ -154,14 +153,8 @@ class PairwiseSchedule<Host>::TakeOperation {
       return;
     }
     if (!completes_block(turn_.in_bytes, bytes_, block_.bytes)) return;
-    if (ring.stands()) {
-      ring.end().take_below(end());
-      ring.end().publish(1, call_.transport);
-      return;
-    }
-    for (std::uint64_t one = first_released(peer_.taken, end(), call_.slots.count); one < end(); ++one) {
-      ring.release(call_, one);
-    }
+    ring.end().take_below(end());
+    ring.end().publish(1, call_.transport);
   }
 
  private:
@@ -169,8 +162,8 @@ class PairwiseSchedule<Host>::TakeOperation {
   /// arena.
   const std::byte* payload() const noexcept {
     const ReceiveRing& ring = peer_.in.ring;
-    if (!ring.stands() || Ring::is_inline(bytes_)) return ring.payload(call_.slots, message(), bytes_);
-    const std::uint64_t at = ring.outside_offset(ring.offset(call_.slots, message()));
+    if (ring.remote() || Ring::is_inline(bytes_)) return ring.payload(call_.entries, message(), bytes_);
+    const std::uint64_t at = ring.outside_offset(ring.offset(call_.entries, message()));
     return call_.accepts(peer_.context_rank, at, bytes_) ? ring.end().sender_arena + at : nullptr;
   }
   std::uint64_t message() const noexcept { return peer_.taken + turn_.in_bytes / call_.shape->layout.segment_bytes(); }

@@ -59,7 +59,7 @@ void PairwiseSchedule<Host>::begin() noexcept {
   sends_.next = takes_.next = 0;
   own_block_kept_ = false;
   free_of_ = 0;
-  if (call_.plan->rings != nullptr) take_numbers(*call_.plan);
+  take_numbers(*call_.plan);
   call_.find_sendable(exchange_operand_stays(call_.plan->plan.exchange), false);
   choose_private_read();
   for (std::size_t i = 0; i < exchange.peers.size(); ++i) {
@@ -76,10 +76,8 @@ void PairwiseSchedule<Host>::begin() noexcept {
     turn.makes_offer = sends_by_offer || takes_by_offer;
     if (turn.makes_offer) offer(peer);
   }
-  if (call_.plan->rings != nullptr) {
-    call_.on_rings.is_long = true;
-    call_.on_rings.lacks_room = !claim_extent();
-  }
+  call_.on_rings.is_long = true;
+  call_.on_rings.lacks_room = !claim_extent();
 }
 
 /// A rank whose operand its peers reach sends no long block through slots.
@@ -194,7 +192,7 @@ Progress PairwiseSchedule<Host>::advance() noexcept {
   for (std::size_t i = 0; i < turns_.size(); ++i) {
     if (turns_[i].makes_offer) ++call_.plan->exchange.peers[i].offers_made;
   }
-  if (call_.plan->rings != nullptr) hand_on_numbers(call_);
+  hand_on_numbers(call_);
   return call_.finish() ? Progress::done : Progress::idle;
 }
 
@@ -241,7 +239,7 @@ void PairwiseSchedule<Host>::send(ExchangePeer& peer, Turn& turn, bool& moved) n
   const std::uint64_t next = peer.sent + messages_of(block.bytes);
   // Over a network a transfer is in flight until the receiver has taken it. The last transfers need not wait for that.
   if (peer.remote && sends_.next != call_.plan->exchange.sends_in.size() &&
-      !peer.out.ring.is_taken(call_.slots, next - 1)) {
+      !peer.out.ring.is_taken(call_.entries, next - 1)) {
     return;
   }
   peer.sent = next;
@@ -301,7 +299,7 @@ bool PairwiseSchedule<Host>::operands_are_free() noexcept {
     const Turn& turn = turns_[free_of_];
     const ExchangePeer& peer = call_.plan->exchange.peers[free_of_];
     if (!is_read(turn.out_way) || peer.sent == 0 || !peer.sends) continue;
-    if (!peer.out.ring.is_taken(call_.slots, peer.sent - 1)) return false;
+    if (!peer.out.ring.is_taken(call_.entries, peer.sent - 1)) return false;
   }
   return true;
 }

@@ -21,7 +21,7 @@ class PairwiseSchedule {
   PairwiseSchedule(Host host, RunningCall& call, BufferOffers& offers) : host_(host), call_(call), offers_(offers) {}
 
   void begin() noexcept;
-  /// On standing rings: takes room in the outbox for what this rank may send through slots. False: there is none yet.
+  /// Takes room in the outbox for what this rank may send through slots. False: there is none yet.
   bool claim_extent() noexcept;
   Progress advance() noexcept;
   Stall stall() const noexcept;
@@ -29,7 +29,7 @@ class PairwiseSchedule {
   /// A slow check: true, with status `mismatch`, if a block for which the call waits is known to have another length at
   /// its other end.
   bool finds_other_length(const LengthEvidence& evidence) noexcept;
-  /// The same for any call on standing rings: true if the numbers of a ring differ between its ends.
+  /// The same for any call: true if the numbers of a ring differ between its ends.
   bool finds_ring_fault(const LengthEvidence& evidence) noexcept;
   /// With status `mismatch`.
   const LengthFault& length_fault() const noexcept { return length_fault_; }

@@ -7,7 +7,7 @@
 namespace torii {
 namespace {
 
-std::uint64_t word_in(const ReceiveEnd& ring, const SlotOrder& entries, EntryKind kind) noexcept {
+std::uint64_t word_in(const ReceiveEnd& ring, EntryOrder entries, EntryKind kind) noexcept {
   return load_word(ring.entries[static_cast<std::size_t>(kind)] + entries.of(ring.taken) * entry_bytes(kind));
 }
 
@@ -16,13 +16,13 @@ LengthFault fault_of(const ReceiveEnd& ring, const RunningCall& call, const Leng
   const bool has_ended = evidence.has_ended(ring.rank);  // first: all that the peer has stored is then visible
   bool is_strange = false;
   for (const EntryKind kind : {EntryKind::line, EntryKind::cell, EntryKind::wide_cell}) {
-    const std::uint64_t word = word_in(ring, call.slots, kind);
+    const std::uint64_t word = word_in(ring, call.entries, kind);
     if (word == signal_word(call.signature, ring.taken)) return {};
     is_strange = is_strange || has_number(word, ring.taken);
   }
   if (!is_strange && !has_ended) return {};
   // Blocks of exchanges are in lines.
-  const std::uint64_t word = word_in(ring, call.slots, EntryKind::line);
+  const std::uint64_t word = word_in(ring, call.entries, EntryKind::line);
   for (const std::uint32_t signature : evidence.earlier) {
     const std::size_t bytes = length_in_signal(word, signature, ring.taken);
     if (bytes != 0 && bytes <= kAtOnceBytes) return {ring.peer, true, true, bytes, 0};

@@ -17,12 +17,12 @@ namespace {
   for (RingUses::PayloadUse& use : uses.payloads) {
     use.is_used = !(use.is_operand && parts.reads_input);
     if (!use.is_used) continue;
-    if (!use.is_distant) ++parts.readers;
+    if (use.is_awaited) ++parts.readers;
     if (use.leader >= 0) continue;
     use.part = parts.extent_bytes;
     use.bytes =
         round_up(widened(message_bytes, use.widening) * use.bundle, kLineBytes) + (use.is_distant ? kLineBytes : 0);
-    const std::uint64_t places = use.is_distant ? uses.entries.count : uses.payload_slots.count;
+    const std::uint64_t places = use.is_distant ? uses.entries.count : uses.places.count;
     parts.extent_bytes += std::min(places, use.messages * static_cast<std::uint64_t>(parts.segments)) * use.bytes;
   }
   for (RingUses::PayloadUse& use : uses.payloads) {
@@ -57,7 +57,7 @@ bool RunningCall::claim_extent() noexcept {
     if (!use.is_used) continue;
     use.ring->part = *begin + use.part;
     use.ring->payload_bytes = use.bytes;
-    if (use.is_distant) continue;  // nothing is sent from there when the call has ended
+    if (!use.is_awaited) continue;
     outbox.add_reader(*use.ring, use.ring->first + use.messages * static_cast<std::uint64_t>(parts.segments));
   }
   return true;

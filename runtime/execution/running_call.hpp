@@ -60,7 +60,7 @@ struct CallOnRings {
   bool is_long = false;
   bool lacks_room = false;            ///< it has not claimed its extent yet
   bool touches_outbox_first = false;  ///< a part of the extent has never been used
-  SlotOrder payload_slots;            ///< of each ring in the outbox
+  PlaceOrder places;                  ///< of each ring in the outbox
   std::uint64_t publish_every = 1;    ///< so many messages of a ring are taken before its sender is told
 };
 
@@ -81,8 +81,7 @@ struct RunningCall {
   std::uint32_t signature = 1;  ///< of the call, with its salt
   Status status = Status::ok;
   int failed_peer = -1;
-  std::uint64_t segments_base = 0;
-  SlotOrder slots;  ///< of a plan on standing rings: the entries of a ring
+  EntryOrder entries;  ///< of a ring
   CallOnRings on_rings;
   // The vectors in the own arena from which engines may send without a copy in this call.
   bool input_sendable = false;
@@ -99,18 +98,13 @@ struct RunningCall {
     status = Status::ok;
     failed_peer = -1;
     private_read.forget();
-    if (installed.rings != nullptr) {
-      slots = installed.uses.entries;
-      on_rings.is_long = call_shape.layout.longest_bytes() > installed.uses.short_most;
-      on_rings.publish_every = installed.uses.every_entry;
-      if (on_rings.is_long) {
-        on_rings.publish_every = installed.uses.every_payload;
-        on_rings.payload_slots = installed.uses.payload_slots;
-        on_rings.lacks_room = !installed.uses.payloads.empty() && !claim_extent();
-      }
-    } else {
-      segments_base = installed.done.segments;
-      slots = installed.slot_order();
+    entries = installed.uses.entries;
+    on_rings.is_long = call_shape.layout.longest_bytes() > installed.uses.short_most;
+    on_rings.publish_every = installed.uses.every_entry;
+    if (on_rings.is_long) {
+      on_rings.publish_every = installed.uses.every_payload;
+      on_rings.places = installed.uses.places;
+      on_rings.lacks_room = !installed.uses.payloads.empty() && !claim_extent();
     }
     for (EngineBalancer& balancer : installed.balancers) balancer.resume();
   }
@@ -141,22 +135,13 @@ struct RunningCall {
   bool finish() noexcept {
     if (!has_drained()) return false;
     private_read.end(plan->private_reads.choice);
-    const auto segments = static_cast<std::uint64_t>(shape->layout.segments());
-    if (plan->rings != nullptr) {
-      end_on_rings(segments);
-    } else {
-      plan->done.last_begun = segments_base;
-      plan->done.segments += segments;
-      ++plan->done.calls;
-    }
+    end_on_rings(static_cast<std::uint64_t>(shape->layout.segments()));
     plan = nullptr;
     return true;
   }
 
   /// The number of this call's buffer offers.
-  std::uint64_t offer_number() const noexcept {
-    return plan->rings != nullptr ? plan->rings->calls() : plan->done.calls;
-  }
+  std::uint64_t offer_number() const noexcept { return plan->rings->calls(); }
   /// Peers of the own node read the operand where it is; nothing is sent to them.
   bool is_read_in_place(const InstalledOut& out) const noexcept {
     return out.stream.delivery == Delivery::read_in_place && (buffers.input_reachable || private_read.readable) &&
@@ -176,7 +161,7 @@ struct RunningCall {
   std::uint64_t number(const End& of, const StreamEnd& end, const Step& step) const noexcept {
     const auto segment = static_cast<std::uint64_t>(step.segment);
     const std::uint64_t position = end.position + static_cast<std::uint64_t>(step.visit);
-    const std::uint64_t first = of.ring.first(segments_base);
+    const std::uint64_t first = of.ring.first();
     if (of.stream.bundle == 1) {
       return first + segment * static_cast<std::uint64_t>(of.stream.messages_per_segment) + position;
     }
@@ -186,8 +171,8 @@ struct RunningCall {
   /// The number of the first message after those of the call.
   template <class End>
   std::uint64_t end_number(const End& of) const noexcept {
-    return of.ring.first(segments_base) + static_cast<std::uint64_t>(shape->layout.segments()) *
-                                              static_cast<std::uint64_t>(of.stream.bundles_per_segment());
+    return of.ring.first() + static_cast<std::uint64_t>(shape->layout.segments()) *
+                                 static_cast<std::uint64_t>(of.stream.bundles_per_segment());
   }
   /// Bytes that `layout_bytes` of the layout take in memory.
   std::size_t memory_bytes(std::size_t layout_bytes) const noexcept {
@@ -212,31 +197,31 @@ struct RunningCall {
     return payload(of.ring, number(of, end, step), bytes * bundle) + before * bytes;
   }
   std::byte* payload(const SendRing& ring, std::uint64_t message, std::size_t bytes) const noexcept {
-    if (plan->rings == nullptr) return ring.payload(slots, message, bytes);
     if (ring.remote()) return distant_payload(ring, message, bytes);
-    if (Ring::is_inline(bytes)) return ring.payload(slots, message, bytes);
-    return plan->rings->outbox_memory() + ring.payload_offset(on_rings.payload_slots, message);
+    if (Ring::is_inline(bytes)) return ring.payload(entries, message, bytes);
+    return plan->rings->outbox_memory() + ring.payload_offset(on_rings.places, message);
   }
   /// For another node: what fits into the line leaves at once; the rest stays in the outbox until the call has ended,
   /// behind a line of its own. Places are used again as entries are, or in an exchange that has fewer sooner.
   std::byte* distant_payload(const SendRing& ring, std::uint64_t message, std::size_t bytes) const noexcept {
     if (Ring::is_inline(bytes)) return ring.end().in_line.data();
-    const SlotOrder& places = plan->plan.exchange.exists() ? on_rings.payload_slots : slots;
-    return plan->rings->outbox_memory() + ring.payload_offset(places, message) + kLineBytes;
+    const std::uint64_t number = message - ring.first();
+    const std::uint64_t place = plan->plan.exchange.exists() ? on_rings.places.of(number) : entries.of(number);
+    return plan->rings->outbox_memory() + ring.end().part + place * ring.end().payload_bytes + kLineBytes;
   }
   /// In an exchange, for a message to another node: whether its place in the outbox is free when its entry is.
   bool has_distant_place(const SendRing& ring, std::uint64_t message) const noexcept {
-    const std::uint64_t places = on_rings.payload_slots.count;
-    return plan->rings == nullptr || message - ring.end().first < places || ring.is_taken(slots, message - places);
+    const std::uint64_t places = on_rings.places.count;
+    return message - ring.first() < places || ring.is_taken(entries, message - places);
   }
   const std::byte* payload(const ReceiveRing& ring, std::uint64_t message, std::size_t bytes) const noexcept {
-    if (plan->rings == nullptr || ring.remote() || Ring::is_inline(bytes)) return ring.payload(slots, message, bytes);
-    return ring.outside_payload(ring.offset(slots, message));
+    if (ring.remote() || Ring::is_inline(bytes)) return ring.payload(entries, message, bytes);
+    return ring.outside_payload(ring.offset(entries, message));
   }
   /// Whether no message has been at the place of this one before.
   bool touches_first(const SendRing& ring, std::uint64_t message) const noexcept {
-    return !ring.stands() ? message < slots.count
-                          : on_rings.touches_outbox_first && message - ring.end().first < on_rings.payload_slots.count;
+    if (ring.remote()) return message < entries.count;
+    return on_rings.touches_outbox_first && message - ring.first() < on_rings.places.count;
   }
   /// A peer's memory is accessed at its arena's address plus an offset that the peer tells, so offsets outside the
   /// arena are refused: the call fails. Buffer offers are checked once per call and peer, not per step.
@@ -262,17 +247,17 @@ struct RunningCall {
 };
 
 /// An entry of a standing ring whose last message has been taken. In the outbox a call's message also has to wait for
-/// the one that was `payload_slots` messages before it in this call.
+/// the one that was so many places before it in this call.
 inline bool SendRing::has_entry(const RunningCall& call, std::uint64_t message) const noexcept {
   SendEnd& ring = end();
   const auto is_free = [&](std::uint64_t places) {
     return message < places || ring.is_taken_below(message - places + 1);
   };
-  if (call.on_rings.is_long && message - ring.first >= call.on_rings.payload_slots.count &&
-      !is_free(call.on_rings.payload_slots.count)) {
+  if (call.on_rings.is_long && message - ring.first >= call.on_rings.places.count &&
+      !is_free(call.on_rings.places.count)) {
     return false;
   }
-  return is_free(call.slots.count);
+  return is_free(call.entries.count);
 }
 
 }  // namespace torii

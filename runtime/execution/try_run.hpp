@@ -13,9 +13,13 @@ namespace torii {
 template <class Operation>
 inline bool is_ready(const Operation& operation) noexcept {
   const auto& sources = operation.sources();
-  for (auto& seen = operation.sources_seen(); seen < sources.size(); ++seen) {
-    if (!operation.has_arrived(sources[seen], seen)) return false;
+  auto seen = operation.sources_seen();
+  for (; seen < sources.size(); ++seen) {
+    if (operation.has_arrived(sources[seen], seen)) continue;
+    operation.sources_seen() = seen;
+    return false;
   }
+  operation.sources_seen() = seen;
   for (const auto& target : operation.targets()) {
     if (!operation.is_free(target)) return false;
   }

@@ -53,11 +53,11 @@ class WindowSchedule<Host>::Operation {
 template <class Host>
 void WindowSchedule<Host>::place_rings() noexcept {
   InstalledPlan& plan = *call_.plan;
-  const Cells cells = cells_of(plan.shape, call_.shape->layout);
-  if (cells == plan.cells) return;
-  plan.cells = cells;
-  for (InstalledIn& in : plan.in) in.ring.use(cells, plan.shape.slot_bytes);
-  for (InstalledOut& out : plan.out) out.ring.use(cells, plan.shape.slot_bytes);
+  const EntryKind kind = entry_kind_of(plan.has_cells, call_.shape->layout);
+  if (kind == plan.kind) return;
+  plan.kind = kind;
+  for (InstalledIn& in : plan.in) in.ring.use(kind);
+  for (InstalledOut& out : plan.out) out.ring.use(kind);
 }
 
 template <class Host>
@@ -98,8 +98,8 @@ bool WindowSchedule<Host>::arrived(const StreamEnd& end, const Step& step) noexc
     // A sender by value makes no buffer offer: its message in the slot says that it is one.
   }
   const std::uint64_t message = call_.number(in, end, step);
-  if (!in.ring.arrived(call_.slots, call_.signature, message)) return false;
-  return !in.ring.stands() || finds_payload(in, message, step);
+  if (!in.ring.arrived(call_.entries, call_.signature, message)) return false;
+  return in.ring.remote() || finds_payload(in, message, step);
 }
 
 /// Whether the payload of a message that has arrived is inside its sender's arena, if it did not fit into its line. A
@@ -111,7 +111,7 @@ bool WindowSchedule<Host>::finds_payload(const InstalledIn& in, std::uint64_t me
   if (in.stream.delivery == Delivery::write_in_place && call_.buffers.result_reachable) return true;
   const std::size_t bytes = call_.bundle_bytes(in.stream, step);
   if (Ring::is_inline(bytes)) return true;
-  return call_.accepts(in.ring.peer(), in.ring.outside_offset(in.ring.offset(call_.slots, message)), bytes);
+  return call_.accepts(in.ring.peer(), in.ring.outside_offset(in.ring.offset(call_.entries, message)), bytes);
 }
 
 template <class Host>
@@ -123,9 +123,9 @@ bool WindowSchedule<Host>::may_send(const StreamEnd& end, const Step& step) noex
   }
   // A message that is made of others goes at once: its sender's credits may be what those others' senders wait for.
   const std::uint64_t message = call_.number(out, end, step);
-  if (out.ring.stands() ? out.ring.has_entry(call_, message)
-                        : out.ring.may_fill(call_, call_.slots, message) &&
-                              (out.ring.finds_engine(call_) || takes_from_peers(step))) {
+  if (!out.ring.remote() ? out.ring.has_entry(call_, message)
+                         : out.ring.may_fill(call_, call_.entries, message) &&
+                               (out.ring.finds_engine(call_) || takes_from_peers(step))) {
     return true;
   }
   watch_.lacks_credit();
@@ -214,14 +214,15 @@ void WindowSchedule<Host>::send(const StreamEnd& end, const Step& step) noexcept
   if (call_.is_read_in_place(out) || !ends_bundle(out.stream, end, step)) return;
   const std::uint64_t message = call_.number(out, end, step);
   if (out.stream.delivery == Delivery::local) {
-    out.ring.hand_over(call_.slots, call_.signature, message);
-    watch_.changed(out.ring.stream_offset());
+    out.ring.hand_over(call_.entries, call_.signature, message);
+    watch_.changed_within();
     return;
   }
   // A flow without sources sends messages without payload.
   const std::size_t bytes = step.flow->sources.empty() ? 0 : call_.bundle_bytes(out.stream, step);
-  if (out.ring.stands()) {
+  if (!out.ring.remote()) {
     out.ring.signal_entry(call_, call_.signature, message, bytes);
+    watch_.changed_within();
   } else {
     out.ring.signal(call_, call_.signature, message, bytes, mover_.leaves_from(out));
   }
@@ -230,27 +231,16 @@ void WindowSchedule<Host>::send(const StreamEnd& end, const Step& step) noexcept
 template <class Host>
 void WindowSchedule<Host>::release(const StreamEnd& end, const Step& step) noexcept {
   const InstalledIn& in = call_.plan->in[end.stream];
-  const bool stands = in.ring.stands();
-  if (!in.ring.place().credits || !ends_bundle(in.stream, end, step)) return;
-  if (in.stream.delivery != Delivery::read_in_place || in.ring.remote() || !offers_.of(in.offer).input_in_place) {
-    const std::uint64_t message = call_.number(in, end, step);
-    if (stands) {
-      in.ring.take(call_, message);
-    } else {
-      in.ring.release(call_, message);
-    }
-    return;
+  if (!ends_bundle(in.stream, end, step)) return;
+  if (in.ring.remote()) return in.ring.release(call_, call_.number(in, end, step));
+  if (in.stream.delivery != Delivery::read_in_place || !offers_.of(in.offer).input_in_place) {
+    in.ring.take(call_, call_.number(in, end, step));
+    return watch_.changed_within();
   }
-  // An operand that is read in place is released once, after its last segment, with the credits of every slot.
+  // An operand that is read in place is released once, after its last segment.
   if (!offers_.is_last_read(end.stream)) return;
-  const std::uint64_t begun = in.ring.first(call_.segments_base);
-  const std::uint64_t next = call_.end_number(in);
-  if (stands) {
-    in.ring.end().take_below(next);
-    in.ring.end().publish(1, call_.transport);
-    return;
-  }
-  for (std::uint64_t n = first_released(begun, next, call_.slots.count); n < next; ++n) in.ring.release(call_, n);
+  in.ring.end().take_below(call_.end_number(in));
+  in.ring.end().publish(1, call_.transport);
 }
 
 /// The caller may overwrite its input after the call, so ranks that read it in place must have released it. For implied
@@ -266,7 +256,7 @@ template <class Host>
 bool WindowSchedule<Host>::is_read(const InstalledOut& out) const noexcept {
   if (!awaits_reader(out.stream) || out.ring.remote()) return true;
   const std::uint64_t next = call_.end_number(out);
-  return next == 0 || out.ring.is_taken(call_.slots, next - 1);
+  return next == 0 || out.ring.is_taken(call_.entries, next - 1);
 }
 
 template <class Host>

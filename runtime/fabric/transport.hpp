@@ -12,6 +12,7 @@
 #include "runtime/base/deadline.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/fabric/put_owner.hpp"
+#include "runtime/fabric/words.hpp"
 
 namespace torii {
 
@@ -39,9 +40,10 @@ struct Capabilities {
 /// engine moves `bytes` from `source` to `target_offset` of the peer's arena. Then `signal` becomes visible at
 /// `signal_offset`, never before the payload. A put with payload signals a line: `signal_offset` is then a multiple of
 /// kLineBytes. Up to 56 bytes of payload may be in that line itself, at signal_offset + 8.
-/// A transport that does not map the peer reads `source` until the put's owner is drained. Until the signal is visible
-/// its word may hold any value but `signal`, so a reader compares it for equality with the awaited value. The next put
-/// to a line may be made only after its reader has answered the last put. Two puts in flight may leave any value.
+/// A transport that does not map the peer reads `source` until the put's owner is drained; but a payload in the
+/// signal's line has been read when put() returns (is_in_line()). Until the signal is visible its word may hold any
+/// value but `signal`, so a reader compares it for equality with the awaited value. The next put to a line may be made
+/// only after its reader has answered the last put. Two puts in flight may leave any value.
 struct Put {
   int peer = 0;  ///< rank in the context
   int engine = 0;
@@ -57,6 +59,10 @@ struct Put {
   /// Counts the put from before put() returns until no engine holds it any more or its peer is lost; nullptr: the put
   /// is not counted.
   PutCount* owner = nullptr;
+
+  bool is_in_line() const noexcept {
+    return source != nullptr && target_offset == signal_offset + sizeof(signal) && bytes <= kInlineBytes;
+  }
 };
 
 /// Ranks are those of the context. Threads may put and call progress() at once, even to one peer by one engine: teams

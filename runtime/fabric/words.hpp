@@ -40,18 +40,6 @@ inline void store_word(std::byte* at, std::uint64_t value) noexcept {
   std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at)).store(value, std::memory_order_release);
 }
 
-/// Asks for the line of a store that comes soon. So lines of several messages are on their way from the reader's cache
-/// at a time; stores alone fetch them one after the other. A hint: it changes nothing but time.
-inline void claim_line(const std::byte* at) noexcept {
-#if defined(__x86_64__)
-  // __builtin_prefetch() means to read unless the build asks for a processor that has the other; all that lack it
-  // take this for no operation.
-  asm volatile("prefetchw %0" : : "m"(*at));
-#else
-  __builtin_prefetch(at, 1);
-#endif
-}
-
 /// A signal holds the call's signature above the low half of the message number. So a message of another call
 /// (operation, type, count or root) never looks like the awaited one. The signature is never 0, so fresh memory is no
 /// signal. The upper half of the number is added to the signature: what a slot or cell held 2^32 messages ago is no

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a slot is free again: the rules of credits. The rings of runtime/execution follow them, and the verifier proves
-// that no slot is filled before its last message has been taken (ExecutorRules).
+// When a slot is free again: the rules of credits. Rings between nodes follow credited_group() and awaited_group(); the
+// others are about slots of one plan, and only proofs know them (ExecutorRules).
 #pragma once
 
 #include <algorithm>

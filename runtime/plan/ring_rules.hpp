@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of rings that outlive plans: which ring a stream uses, and when its receiver publishes how many messages it has
-// taken. The verifier proves plans with them (ExecutorRules). Plans that do not use them follow crediting.hpp.
+// taken. The verifier proves plans with them (ExecutorRules).
 #pragma once
 
 #include <algorithm>

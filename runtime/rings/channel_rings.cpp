@@ -2,19 +2,16 @@
 // Makes the ends of standing rings.
 #include "runtime/rings/channel_rings.hpp"
 
+#include <bit>
+#include <string>
 #include <utility>
+
+#include "runtime/base/status.hpp"
 
 namespace torii {
 namespace {
 
 constexpr EntryKind kKinds[] = {EntryKind::line, EntryKind::cell, EntryKind::wide_cell};
-
-template <class End>
-std::unique_ptr<End>& place_in(std::vector<std::unique_ptr<End>>& ends, int ring) {
-  const auto number = static_cast<std::size_t>(ring);
-  if (ends.size() <= number) ends.resize(number + 1);
-  return ends[number];
-}
 
 }  // namespace
 
@@ -33,14 +30,17 @@ ChannelRings::OwnRing::OwnRing(const RingSizes& sizes) {
 }
 
 ChannelRings::ChannelRings(Transport& transport, const RingArea& area, const RingMembers& members, int channel)
-    : transport_(transport),
-      area_(area),
-      members_(members),
-      channel_(channel),
-      to_(members.context_ranks.size()),
-      from_(members.context_ranks.size()),
-      exchange_offers_(members.context_ranks.size()),
-      outbox_(area.sizes().outbox_bytes) {}
+    : transport_(transport), area_(area), members_(members), channel_(channel), outbox_(area.sizes().outbox_bytes) {
+  const auto check = [](int entries) {
+    if (entries < 1 || !std::has_single_bit(static_cast<unsigned>(entries))) {
+      throw Error(Status::internal,
+                  "rings have " + std::to_string(entries) + " entries; the number must be a power of two");
+    }
+  };
+  check(sizes().entries);
+  if (!sizes().several_nodes()) return;
+  for (const KindSizes& kind : sizes().kinds) check(kind.entries);
+}
 
 void ChannelRings::set_entries(RingEnd& end, int receiver, int ring, int sender) const noexcept {
   for (const EntryKind kind : kKinds) {
@@ -59,7 +59,6 @@ void ChannelRings::set_distant(SendEnd& end, int receiver, int ring) const noexc
   const int self = context_rank(members_.rank);
   end.credits = transport_.mapped(self, own_offset() + area_.credits(channel_, ring, receiver));
   end.grants = transport_.mapped(self, own_offset() + area_.grant(channel_, ring, receiver, 0));
-  end.known = static_cast<std::uint64_t>(sizes().of(sizes().kind_of(ring)).entries);
 }
 
 void ChannelRings::set_distant(ReceiveEnd& end, int sender, int ring) const noexcept {
@@ -71,50 +70,45 @@ void ChannelRings::set_distant(ReceiveEnd& end, int sender, int ring) const noex
 }
 
 ChannelRings::OwnRing& ChannelRings::own_ring(int ring) {
-  std::unique_ptr<OwnRing>& place = place_in(own_, ring);
-  if (place == nullptr) {
-    place = std::make_unique<OwnRing>(area_.sizes());
-    const int self = context_rank(members_.rank);
-    place->send.peer = place->receive.peer = self;
-    place->send.rank = place->receive.rank = members_.rank;
-    place->receive.sender_arena = transport_.mapped(self, 0);
-    place->receive.arena_bytes = transport_.arena_bytes();
+  const auto [at, is_new] = own_.try_emplace(ring, area_.sizes());
+  OwnRing& own = at->second;
+  if (is_new) {
+    own.send.peer = own.receive.peer = transport_.rank();
+    own.send.rank = own.receive.rank = members_.rank;
+    own.receive.sender_arena = transport_.mapped(transport_.rank(), 0);
+    own.receive.arena_bytes = transport_.arena_bytes();
   }
-  return *place;
+  return own;
 }
 
 SendEnd& ChannelRings::to(int receiver, int ring) {
   if (receiver == members_.rank) return own_ring(ring).send;
-  std::unique_ptr<SendEnd>& place = place_in(to_[static_cast<std::size_t>(receiver)], ring);
-  if (place == nullptr) {
-    place = std::make_unique<SendEnd>();
-    if (is_distant(receiver)) {
-      set_distant(*place, receiver, ring);
-      return *place;
-    }
-    set_entries(*place, receiver, ring, members_.rank);
-    place->count = transport_.mapped(context_rank(members_.rank),
-                                     own_offset() + area_.count(channel_, ring, this->place(receiver)));
+  const auto [end, is_new] = to_.of(receiver, ring);
+  if (!is_new) return end;
+  if (is_distant(receiver)) {
+    set_distant(end, receiver, ring);
+    return end;
   }
-  return *place;
+  set_entries(end, receiver, ring, members_.rank);
+  end.count =
+      transport_.mapped(context_rank(members_.rank), own_offset() + area_.count(channel_, ring, place(receiver)));
+  return end;
 }
 
 ReceiveEnd& ChannelRings::from(int sender, int ring) {
   if (sender == members_.rank) return own_ring(ring).receive;
-  std::unique_ptr<ReceiveEnd>& place = place_in(from_[static_cast<std::size_t>(sender)], ring);
-  if (place == nullptr) {
-    place = std::make_unique<ReceiveEnd>();
-    if (is_distant(sender)) {
-      set_distant(*place, sender, ring);
-      return *place;
-    }
-    set_entries(*place, members_.rank, ring, sender);
-    place->count = transport_.mapped(context_rank(sender), members_.offsets[static_cast<std::size_t>(sender)] +
-                                                               area_.count(channel_, ring, this->place(members_.rank)));
-    place->sender_arena = transport_.mapped(context_rank(sender), 0);
-    place->arena_bytes = transport_.arena_bytes();
+  const auto [end, is_new] = from_.of(sender, ring);
+  if (!is_new) return end;
+  if (is_distant(sender)) {
+    set_distant(end, sender, ring);
+    return end;
   }
-  return *place;
+  set_entries(end, members_.rank, ring, sender);
+  end.count = transport_.mapped(context_rank(sender), members_.offsets[static_cast<std::size_t>(sender)] +
+                                                          area_.count(channel_, ring, place(members_.rank)));
+  end.sender_arena = transport_.mapped(context_rank(sender), 0);
+  end.arena_bytes = transport_.arena_bytes();
+  return end;
 }
 
 TeamRings::TeamRings(Transport& transport, const RingSizes& sizes, RingMembers members)

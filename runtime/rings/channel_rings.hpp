@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "runtime/fabric/transport.hpp"
+#include "runtime/rings/ends_by_ring.hpp"
 #include "runtime/rings/outbox.hpp"
 #include "runtime/rings/ring_area.hpp"
 #include "runtime/rings/ring_ends.hpp"
@@ -18,9 +20,9 @@ namespace torii {
 
 /// Where the standing rings of a team are, by the rank in the team.
 struct RingMembers {
-  int rank = 0;                        ///< this one
-  std::vector<int> context_ranks;      ///< of the members
-  std::vector<std::uint64_t> offsets;  ///< of the members' areas in their arenas
+  int rank = 0;                             ///< this one
+  std::vector<int> context_ranks = {};      ///< of the members
+  std::vector<std::uint64_t> offsets = {};  ///< of the members' areas in their arenas
   std::vector<int> places = {};  ///< among the members of this node; -1 on another one. Empty: all are here, in order
 
   /// The member's place on this node; -1: it is on another one.
@@ -31,7 +33,8 @@ struct RingMembers {
 /// Ranks are those of the team. Not thread-safe.
 class ChannelRings {
  public:
-  /// The arguments must outlive the rings. The areas are zeroed. There is no outbox yet.
+  /// The arguments must outlive the rings. The areas are zeroed. There is no outbox yet. Throws Error{internal} if a
+  /// number of entries is no power of two.
   ChannelRings(Transport& transport, const RingArea& area, const RingMembers& members, int channel);
 
   const RingSizes& sizes() const noexcept { return area_.sizes(); }
@@ -39,6 +42,10 @@ class ChannelRings {
   /// An end of a ring, made when it is first asked for. Ends stay where they are.
   SendEnd& to(int receiver, int ring);
   ReceiveEnd& from(int sender, int ring);
+  /// An end towards another rank that the caller fills in, because its places are not those of the area. It has not
+  /// been asked for before. A rank all of whose ends are added needs no RingMembers but its own number.
+  SendEnd& add_to(int receiver, int ring) { return to_.of(receiver, ring).end; }
+  ReceiveEnd& add_from(int sender, int ring) { return from_.of(sender, ring).end; }
 
   Outbox& outbox() noexcept { return outbox_; }
   const Outbox& outbox() const noexcept { return outbox_; }
@@ -46,7 +53,7 @@ class ChannelRings {
   /// that need none begin without it.
   void place_outbox(std::uint64_t offset) noexcept {
     outbox_offset_ = offset;
-    outbox_memory_ = transport_.mapped(context_rank(members_.rank), offset);
+    outbox_memory_ = transport_.mapped(transport_.rank(), offset);
   }
   /// Between calls: memory of another size takes the place of what there was. That must stay as it is, for readers.
   void move_outbox(std::uint64_t offset, std::size_t bytes) noexcept {
@@ -66,6 +73,8 @@ class ChannelRings {
   std::uint64_t offers_offset_from(int peer) const noexcept {
     return own_offset() + area_.offers(channel_, place(peer));
   }
+  /// An exchange is bound to the rings. Throws std::bad_alloc.
+  void allow_exchanges(int ranks) { exchange_offers_.resize(static_cast<std::size_t>(ranks)); }
   /// How many offers this rank has made to that peer in exchanges; the peer has made as many.
   std::uint64_t& exchange_offers(int peer) noexcept { return exchange_offers_[static_cast<std::size_t>(peer)]; }
 
@@ -81,8 +90,6 @@ class ChannelRings {
     SendEnd send;
     ReceiveEnd receive;
   };
-  template <class End>
-  using ByRing = std::vector<std::unique_ptr<End>>;
 
   int place(int rank) const noexcept { return members_.place(rank); }
   std::uint64_t own_offset() const noexcept { return members_.offsets[static_cast<std::size_t>(members_.rank)]; }
@@ -96,10 +103,10 @@ class ChannelRings {
   const RingArea& area_;
   const RingMembers& members_;
   const int channel_;
-  std::vector<ByRing<SendEnd>> to_;  ///< by receiver, then by ring
-  std::vector<ByRing<ReceiveEnd>> from_;
-  ByRing<OwnRing> own_;
-  std::vector<std::uint64_t> exchange_offers_;  ///< by peer
+  EndsByRing<SendEnd> to_;
+  EndsByRing<ReceiveEnd> from_;
+  std::unordered_map<int, OwnRing> own_;        ///< by ring
+  std::vector<std::uint64_t> exchange_offers_;  ///< by peer; empty before the first exchange
   Outbox outbox_;
   std::uint64_t outbox_offset_ = 0;
   std::byte* outbox_memory_ = nullptr;

@@ -22,6 +22,8 @@ void Outbox::allow_readers(std::size_t readers) {
   std::vector<Reader> more(std::bit_ceil(kCallsAhead * readers));
   for (std::uint64_t one = readers_first_; one < readers_end_; ++one) more[one & (more.size() - 1)] = reader(one);
   readers_ = std::move(more);
+  readers_room_ = readers_.size();
+  extents_.resize(kExtents);
   readers_most_ = readers;
 }
 

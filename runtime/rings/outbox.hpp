@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,7 +18,8 @@ namespace torii {
 inline constexpr auto kOutboxAheadBytes = tuned<std::size_t>("outbox.ahead_bytes");
 
 /// A call takes one extent as it begins, or none: so nobody holds a part and waits for another one. Extents become free
-/// in the order of calls, each when the counts of all its readers have come to the call's last messages.
+/// in the order of calls, each when the counts of all its readers have come to the call's last messages. One without
+/// readers is free when its call has ended.
 class Outbox {
  public:
   Outbox() = default;
@@ -40,13 +40,19 @@ class Outbox {
   /// The offset of an extent for the next call; nothing if there is no room yet. `bytes` is at most bytes(), and the
   /// `readers` that are to be added at most as many as were allowed.
   std::optional<std::size_t> claim(std::size_t bytes, std::size_t readers) noexcept {
+    const std::size_t behind_newest = next_;
     if (!has_room(bytes, readers)) [[unlikely]] {
       look(bytes);
       if (!has_room(bytes, readers)) return {};
     }
     const std::size_t begin = next_;
+    touched_bytes_ = std::max(touched_bytes_, begin + bytes);
+    if (readers == 0) {
+      // Nobody needs it when the call has ended, so the next one begins where this one would have begun.
+      if (extents_first_ != extents_end_ && begin != behind_newest) next_ = limit_ = behind_newest;
+      return begin;
+    }
     next_ += bytes;
-    touched_bytes_ = std::max(touched_bytes_, next_);
     extents_[index(extents_end_++)] = {begin, readers_end_ + readers};
     return begin;
   }
@@ -68,12 +74,12 @@ class Outbox {
   };
   static std::size_t index(std::uint64_t extent) noexcept { return extent % kExtents; }
   std::size_t reach(std::size_t bytes) const noexcept;
-  Reader& reader(std::uint64_t number) noexcept { return readers_[number & (readers_.size() - 1)]; }
-  const Reader& reader(std::uint64_t number) const noexcept { return readers_[number & (readers_.size() - 1)]; }
+  Reader& reader(std::uint64_t number) noexcept { return readers_[number & (readers_room_ - 1)]; }
+  const Reader& reader(std::uint64_t number) const noexcept { return readers_[number & (readers_room_ - 1)]; }
 
   bool has_room(std::size_t bytes, std::size_t readers) const noexcept {
     return next_ + bytes <= limit_ && extents_end_ - extents_first_ < kExtents &&
-           readers_end_ - readers_first_ + readers <= readers_.size();
+           readers_end_ - readers_first_ + readers <= readers_room_;
   }
   void free_oldest() noexcept;
   void look(std::size_t bytes) noexcept;
@@ -82,11 +88,12 @@ class Outbox {
   std::size_t next_ = 0;   ///< where the next extent begins
   std::size_t limit_ = 0;  ///< up to here extents are claimed before the next look
   std::size_t touched_bytes_ = 0;
-  std::size_t reach_bytes_ = 0;           ///< no extent so far could end behind it
-  std::array<Extent, kExtents> extents_;  ///< those from extents_first_ to extents_end_, modulo their number
+  std::size_t reach_bytes_ = 0;  ///< no extent so far could end behind it
+  std::vector<Extent> extents_;  ///< those from extents_first_ to extents_end_, modulo their number
   std::uint64_t extents_first_ = 0;
   std::uint64_t extents_end_ = 0;
-  std::vector<Reader> readers_;      ///< of all extents, modulo their number, a power of two
+  std::vector<Reader> readers_;      ///< of all extents, modulo their number
+  std::uint64_t readers_room_ = 0;   ///< that number, a power of two or 0
   std::uint64_t readers_first_ = 0;  ///< the first one that is not known to have read
   std::uint64_t readers_end_ = 0;
   std::size_t readers_most_ = 0;

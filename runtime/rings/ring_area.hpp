@@ -63,7 +63,7 @@ constexpr RingKind flow_kind(int size) noexcept {
 struct RingSizes {
   int ranks = 1;                 ///< on one node; of a team on several nodes, the most that any of them has
   int channels = 1;              ///< with rings
-  int entries = 1;               ///< of a ring, the most that any has
+  int entries = 1;               ///< of a ring, the most that any has; a power of two, as all numbers of entries
   int rings = 1;                 ///< from a rank to another one on a channel
   std::size_t outbox_bytes = 0;  ///< of a channel's outbox, whole pages
   int own_channels = 0;  ///< behind the shared ones so many may have rings of their own, in areas of one channel

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ends of a standing ring: the messages of one stream after another, from one rank to another one of its node.
+// The two ends of a standing ring: the messages of one stream after another, from one rank to another one or to itself.
 // Message n uses entry n modulo the number of entries. The sender fills an entry when the ring's count says that its
 // last message has been taken. The count is the receiver's: so many messages, in their order, it has taken. Inside a
 // call messages may be sent and taken in any order; the count is then that of the messages before the first one that is
@@ -49,7 +49,7 @@ struct alignas(kLineBytes) SendEnd : RingEnd {
   // The payloads of the call's messages that are too long for their lines:
   std::size_t part = 0;           ///< where they begin in the outbox
   std::size_t payload_bytes = 0;  ///< from one place to the next
-  // Towards another node `known` is the number below which all messages may be sent.
+  // Towards another node:
   std::byte* credits = nullptr;                        ///< own arena: a word for each entry
   const std::byte* grants = nullptr;                   ///< own arena: a line for each size of entries
   std::array<std::uint64_t, kDistantSizes> granted{};  ///< where the receiver's entries are, plus one; 0: not yet told

@@ -3,6 +3,8 @@
 // them arrives late, in any order, when progress() is called.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <utility>
@@ -13,7 +15,8 @@
 namespace torii::tests {
 
 /// Passes on to `inner`, which must outlive it. For one thread. What providers may do with memory it does: a source is
-/// read as late as possible, and the line before it is overwritten where the put says so.
+/// read as late as possible, unless its payload is in the signal's line, and the line before it is overwritten where
+/// the put says so.
 class Distant : public Transport {
  public:
   Distant(Transport& inner, std::vector<int> nodes, std::uint64_t seed, bool gathers = false)
@@ -56,6 +59,8 @@ class Distant : public Transport {
   void lose_engine(int engine) noexcept { lost_engine_ = engine; }
   /// As if no rank had told an offset beyond.
   void end_arena_at(std::uint64_t bytes) noexcept { arena_bytes_ = bytes; }
+  /// Planted: signals are stored in no order with the payload. Wrong on purpose; a race checker must report it.
+  void relax_signals() noexcept { relaxes_signals_ = true; }
   /// Everything under way arrives.
   void flush() noexcept;
   std::uint64_t distant_puts() const noexcept { return distant_puts_; }
@@ -71,9 +76,11 @@ class Distant : public Transport {
     Put put;
     bool is_word;
     PutHold hold;
+    std::array<std::byte, kInlineBytes> in_line = {};  ///< the payload, if it is in the signal's line
   };
   bool is_near(int peer) const noexcept { return node(peer) == node(rank()); }
   void deliver(std::size_t index) noexcept;
+  void store_relaxed(const Put& put) noexcept;
   void count_targets();
 
   Transport& inner_;
@@ -85,6 +92,7 @@ class Distant : public Transport {
   std::uint64_t distant_puts_ = 0;
   int targets_most_ = 0;
   int lost_engine_ = -1;
+  bool relaxes_signals_ = false;
   std::vector<std::pair<const std::byte*, const std::byte*>> watched_;
   std::uint64_t watched_puts_ = 0;
   std::uint64_t reads_ = 0;  ///< out of peers' private memory

@@ -35,12 +35,14 @@ struct PlanRun {
   std::optional<std::int64_t> forged_offset;   ///< rank 0 says that its vectors stand there in its arena
   std::optional<std::uint64_t> arena_ends_at;  ///< where peers say that an arena ends
   bool program = false;                        ///< as a linear program where the plan has that form
-  int slots_least = 1;                         ///< with rings: the algorithm's declared least slots
-  std::optional<RingSizes> rings;          ///< standing rings that the plan uses; nothing: it has staging of its own
+  int slots_least = 1;                         ///< the algorithm's declared least slots
+  std::optional<RingSizes> rings;              ///< the standing rings' sizes; nothing: as a team would have them
   std::optional<StoreChoice::Way> stores;  ///< the way of all stores into peers' memory; found by timing when not given
   std::vector<int> nodes;                  ///< of each rank; none: all stand on one
   bool cross_memory = false;               ///< operands are always read out of the lender's private memory
   faulty::Faults faults;                   ///< the seed is drawn anew for each rank
+  bool relaxed_signals = false;            ///< planted: signals to other nodes are stored in no order with the payload
+  bool ignores_counts = false;             ///< planted: senders take all messages for taken that they will ever send
   double deadline_s = 20;                  ///< of each call
 };
 

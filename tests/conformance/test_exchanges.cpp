@@ -130,7 +130,7 @@ void move_blocks_over_lanes(const Seed& seed) {
   int runs = 0;
   for (const Collective collective : {Collective::scatter, Collective::gather}) {
     for (const std::vector<int>& nodes : {std::vector<int>{}, {0, 1, 2, 3, 4}, {0, 0, 1, 1, 1}, {0, 1, 0, 1, 0}}) {
-      for (const std::size_t block : {std::size_t{32}, std::size_t{4992}}) {
+      for (const std::size_t block : {std::size_t{3}, std::size_t{32}, std::size_t{4992}}) {
         PlanRequest request = request_of(collective, 5, 2);
         request.topology = Topology::of_tree(tree, "sites");
         request.root = runs % 5;

@@ -72,6 +72,19 @@ void Explorer::learn_writer(int word, int writer) {
   learned_writer_ = true;
 }
 
+/// How many stores the rank may still read at all words that it has read since it was idle, but for this one. Having
+/// read a word, it knows that store. If what it acquires lets it read fewer afterwards, it would see another value if
+/// it looked once more, although no store is newer than what it knows.
+std::size_t Explorer::readable_elsewhere(int word) const {
+  const Pending& pending = pending_[static_cast<std::size_t>(running_)];
+  std::size_t all = 0;
+  for (int one = 0; one < static_cast<int>(memory_->words()); ++one) {
+    const std::uint64_t bits = pending.watched[static_cast<std::size_t>(one) / 64];
+    if (one != word && (bits >> (one % 64) & 1) != 0) all += static_cast<std::size_t>(memory_->readable(running_, one));
+  }
+  return all;
+}
+
 /// Stops the rank here until the search lets it go on.
 void Explorer::await(At at, int word) {
   Pending& pending = pending_[static_cast<std::size_t>(running_)];
@@ -105,7 +118,9 @@ std::uint64_t Explorer::load(const void* at, std::size_t bytes, std::memory_orde
   watched |= bit;
   pending.begins_block = false;
   const int readable = memory_->readable(running_, word);
+  const std::size_t before = readable_elsewhere(word);
   const std::uint64_t value = memory_->load(running_, word, which, order);
+  if (readable_elsewhere(word) < before) pending.has_overtaken = true;
   note(Access::load, order, at, value, site, which, readable);
   return value;
 }
@@ -138,7 +153,9 @@ std::uint64_t Explorer::change(void* at, std::size_t bytes, const Change& change
     note(Access::load, change.on_failure, at, before, site, 0, 1);
     return before;
   }
+  const std::size_t readable = readable_elsewhere(word);
   memory_->exchange(running_, word, cut(changed(before, change), bytes), order);
+  if (readable_elsewhere(word) < readable) pending_[static_cast<std::size_t>(running_)].has_overtaken = true;
   note(Access::change, order, at, cut(changed(before, change), bytes), site);
   return before;
 }
@@ -149,7 +166,9 @@ void Explorer::fence(std::memory_order asked, const void* site) {
   if (order == std::memory_order_relaxed) return;
   if (order == std::memory_order_seq_cst) await(At::fence, -1);
   pending_[static_cast<std::size_t>(running_)].begins_block = true;
+  const std::size_t before = readable_elsewhere(-1);
   memory_->fence(running_, order);
+  if (readable_elsewhere(-1) < before) pending_[static_cast<std::size_t>(running_)].has_overtaken = true;
   note(Access::fence, order, nullptr, 0, site);
 }
 

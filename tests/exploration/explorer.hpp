@@ -111,7 +111,7 @@ class Explorer {
     std::array<std::uint64_t, kWordsMost / 64> watched{};  ///< words read since the rank was idle last
     std::uint64_t idle_hash = 0;                           ///< of the rank's space when it was idle last
     bool is_settled = false;     ///< what it has done since it was idle before has changed nothing in it
-    bool has_overtaken = false;  ///< it has since read a word twice, and the second store was newer
+    bool has_overtaken = false;  ///< it has since come to know that a store which it has read is not the newest
     bool begins_block = true;    ///< the load at which it is comes first after a store, a change or idling
   };
   struct Move {
@@ -152,6 +152,7 @@ class Explorer {
   void save(Frame& frame) const;
   void restore(const Frame& frame);
   std::uint64_t hash() const;
+  std::size_t readable_elsewhere(int word) const;
   bool is_shared_by_others(int word, unsigned mask) const;
   void learn_writer(int word, int writer);
   void await(At at, int word);

@@ -2,6 +2,7 @@
 // The programs of litmus tests, instrumented as the code under test is.
 #include "tests/exploration/litmus.hpp"
 
+#include "runtime/base/platform.hpp"
 #include "tests/exploration/station.hpp"
 
 namespace torii::exploration {
@@ -65,6 +66,10 @@ void store_y_then_x_relaxed(Shared& at, std::uint64_t*) {
 void store_y_then_x_release(Shared& at, std::uint64_t*) {
   at.y.store(1, kRelaxed);
   at.x.store(1, kRelease);
+}
+void store_x_then_y_release(Shared& at, std::uint64_t*) {
+  at.x.store(1, kRelaxed);
+  at.y.store(1, kRelease);
 }
 void load_x_then_y_relaxed(Shared& at, std::uint64_t* results) {
   results[0] = at.x.load(kRelaxed);
@@ -130,6 +135,12 @@ void load_y_acquire_then_x(Shared& at, std::uint64_t* results) {
   results[1] = at.x.load(kRelaxed);
 }
 void add_to_x(Shared& at, std::uint64_t* results) { results[0] = at.x.fetch_add(1, kRelaxed); }
+void await_x_looking_at_y(Shared& at, std::uint64_t*) {
+  while (at.x.load(kRelaxed) == 0) {
+    (void)at.y.load(kAcquire);
+    platform().yield();
+  }
+}
 void claim_x(Shared& at, std::uint64_t* results) {
   std::uint64_t expected = 0;
   results[0] = at.x.compare_exchange_strong(expected, 5, std::memory_order_acq_rel) ? 1 : 0;

@@ -55,6 +55,7 @@ void add_to_x_relaxed(Litmus::Shared& shared, std::uint64_t* results);
 void load_x_acquire_as_2_then_data(Litmus::Shared& shared, std::uint64_t* results);
 void store_y_then_x_relaxed(Litmus::Shared& shared, std::uint64_t* results);
 void store_y_then_x_release(Litmus::Shared& shared, std::uint64_t* results);
+void store_x_then_y_release(Litmus::Shared& shared, std::uint64_t* results);
 void load_x_then_y_relaxed(Litmus::Shared& shared, std::uint64_t* results);
 void load_x_acquire_then_y(Litmus::Shared& shared, std::uint64_t* results);
 void store_x_load_y(Litmus::Shared& shared, std::uint64_t* results);
@@ -73,6 +74,8 @@ void pass_x_on_to_y(Litmus::Shared& shared, std::uint64_t* results);
 void load_y_acquire_then_x(Litmus::Shared& shared, std::uint64_t* results);
 void add_to_x(Litmus::Shared& shared, std::uint64_t* results);
 void claim_x(Litmus::Shared& shared, std::uint64_t* results);
+/// Looks at x and y in turn until x is there.
+void await_x_looking_at_y(Litmus::Shared& shared, std::uint64_t* results);
 
 }  // namespace litmus
 }  // namespace torii::exploration

@@ -37,8 +37,12 @@ class NetworkWorld::Wire final : public Transport {
     flight.from = rank_;
     flight.to = put.peer;
     flight.line_before = put.line_before;
-    flight.source = const_cast<std::byte*>(put.source);
     flight.bytes = put.bytes;
+    if (put.is_in_line()) {
+      std::memcpy(flight.in_line.data(), put.source, put.bytes);
+    } else {
+      flight.source = const_cast<std::byte*>(put.source);
+    }
     if (put.bytes != 0) flight.target = at(put.peer, put.target_offset);
     flight.signal_at = at(put.peer, put.signal_offset);
     flight.signal = put.signal;
@@ -169,7 +173,7 @@ void NetworkWorld::move(Flight& flight, std::size_t message) {
 void NetworkWorld::move_payload(const Flight& flight, std::size_t message) {
   Memory& memory = explorer().memory();
   const std::string from = "rank " + std::to_string(flight.from);
-  if (!memory.read_by_message(message, flight.source, flight.bytes)) {
+  if (flight.source != nullptr && !memory.read_by_message(message, flight.source, flight.bytes)) {
     explorer().fail(from + " has changed a payload in " + memory.name_of(flight.source) +
                     " that the network had yet to take");
   }
@@ -177,7 +181,7 @@ void NetworkWorld::move_payload(const Flight& flight, std::size_t message) {
     explorer().fail("a payload of " + from + " is stored in " + memory.name_of(flight.target) +
                     ", but nothing orders that behind all earlier accesses: a data race");
   }
-  std::memmove(flight.target, flight.source, flight.bytes);
+  std::memmove(flight.target, flight.source != nullptr ? flight.source : flight.in_line.data(), flight.bytes);
   if (!flight.line_before) return;
   // The network may use that line for the signal.
   std::byte* const line = flight.source - kLineBytes;

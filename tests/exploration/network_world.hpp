@@ -4,6 +4,7 @@
 // runtime/fabric/transport.hpp), and less than any network does.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,19 +12,22 @@
 #include <vector>
 
 #include "runtime/fabric/put_owner.hpp"
+#include "runtime/fabric/words.hpp"
 #include "tests/exploration/transport_world.hpp"
 
 namespace torii::exploration {
 
 /// A message between nodes. It acts later for the rank that put it, with what that rank knew: reads the payload out of
-/// its source, as late as possible, stores it at the target, then signals.
+/// its source, as late as possible, stores it at the target, then signals. A payload in the signal's line leaves at
+/// once.
 struct Flight {
   int from = 0;
   int to = 0;
   bool has_moved = false;    ///< its payload and signal can be read
   bool has_arrived = false;  ///< the sender can notice that
   bool line_before = false;
-  std::byte* source = nullptr;
+  std::byte* source = nullptr;  ///< nullptr for a payload in the signal's line
+  std::array<std::byte, kInlineBytes> in_line{};
   std::byte* target = nullptr;
   std::size_t bytes = 0;
   std::byte* signal_at = nullptr;

@@ -18,7 +18,7 @@ namespace torii::exploration {
 
 inline constexpr std::size_t kSegmentBytes = 64;
 
-/// One stream from each rank to the next, with a credit for each message: rank 0's operand goes down the line.
+/// One stream from each rank to the next: rank 0's operand goes down the line.
 PlanCase line(std::string name, int ranks, int slots, int window, std::vector<Call> calls,
               std::size_t segment_bytes = kSegmentBytes);
 /// Plans of a row of the catalogue.
@@ -60,8 +60,7 @@ class List {
   std::vector<Listed> list_;
 };
 
-/// Worlds whose plans use standing rings, within nodes and between them.
-void add_worlds_on_rings(List& list);
-void add_worlds_on_distant_rings(List& list);
+/// Worlds of ranks that run plans, within a node and over a network.
+void add_plans(List& list);
 
 }  // namespace torii::exploration

@@ -62,6 +62,13 @@ ExchangeBlocks blocks_of(const CallShape& shape, int ranks) {
   return blocks;
 }
 
+/// A team would change a plan until it fits into its rings, or its calls would wait for room for ever.
+bool fits(const PlanCase& what, const RingSizes& sizes) {
+  return std::ranges::all_of(what.plans, [&](const Plan& plan) {
+    return binds_to_rings(plan, {1, rings_of(plan)}, what.tuning.segment_bytes, Widening::none, sizes);
+  });
+}
+
 }  // namespace
 
 struct PlanWorld::Rank {
@@ -75,11 +82,17 @@ struct PlanWorld::Rank {
   Execution execution;
   CallBuffers buffers;
   std::vector<ExchangeBlocks> blocks;  ///< by call
+  std::vector<std::uint64_t> told;     ///< places of entries, from where they are put
+  PutOwner told_puts;
   std::int64_t* input = nullptr;
   std::int64_t* result = nullptr;
 };
 
 PlanWorld::PlanWorld(PlanCase what) : what_(std::move(what)) {
+  const auto fits_here = [&](const PlanCase& one) { return fits(one, what_.rings); };
+  if (!fits(what_, what_.rings) || !std::ranges::all_of(what_.others, fits_here)) {
+    throw Error(Status::internal, what_.name + ": a plan does not fit into the rings");
+  }
   for (const Call& call : what_.calls) shapes_.push_back(shape_of(case_of(call), call));
 }
 
@@ -102,25 +115,22 @@ void PlanWorld::make(int rank) {
   Placement placement;
   placement.transport = &transport(rank);
   for (int peer = 0; peer < ranks(); ++peer) placement.context_ranks.push_back(peer);
-  placement.staging_offsets.assign(what_.plans.size(), station.ground_offset());
   placement.nodes = what_.nodes.empty() ? Nodes(what_.plans.size(), 0) : what_.nodes;
-  if (what_.rings) {
-    made.rings = std::make_unique<TeamRings>(
-        transport(rank), *what_.rings,
-        RingMembers{rank, placement.context_ranks, placement.staging_offsets, places_of(rank)});
-    made.rings->on(0).place_outbox(station.ground_offset() + made.rings->area().total_bytes());
-    placement.rings = &made.rings->on(0);
-  }
+  made.rings = std::make_unique<TeamRings>(
+      transport(rank), what_.rings,
+      RingMembers{rank, placement.context_ranks,
+                  std::vector<std::uint64_t>(what_.plans.size(), station.ground_offset()), places_of(rank)});
+  made.rings->on(0).place_outbox(station.ground_offset() + made.rings->area().total_bytes());
+  placement.rings = &made.rings->on(0);
   const auto add = [&](const PlanCase& what) {
     placement.collective = what.collective;
-    placement.plan_of = [&what](int peer) { return what.plans[static_cast<std::size_t>(peer)]; };
     const Plan& plan = what.plans[index];
-    if (what_.rings && what_.rings->several_nodes()) {
+    if (what_.rings.several_nodes()) {
       placement.distant_size = distant_size_of(plan, what.tuning.segment_bytes, Widening::none);
       give_entries(made, plan, placement.distant_size);
     }
-    InstalledPlan& installed = *made.plans.emplace_back(
-        std::make_unique<InstalledPlan>(install(plan, what.tuning.segment_bytes, Widening::none, placement)));
+    InstalledPlan& installed =
+        *made.plans.emplace_back(std::make_unique<InstalledPlan>(install(plan, Widening::none, placement)));
     if (installed.uses.awaits_grants) (void)take_grants(installed, transport(rank).arena_bytes());
   };
   add(what_);
@@ -151,7 +161,7 @@ void PlanWorld::make(int rank) {
 /// Members of the rank's node by their places there; none if the rings are those of one node.
 std::vector<int> PlanWorld::places_of(int rank) const {
   std::vector<int> places;
-  if (!what_.rings->several_nodes()) return places;
+  if (!what_.rings.several_nodes()) return places;
   const auto node = [&](int one) { return what_.nodes[static_cast<std::size_t>(one)]; };
   for (int peer = 0; peer < ranks(); ++peer) {
     int before = 0;
@@ -161,7 +171,7 @@ std::vector<int> PlanWorld::places_of(int rank) const {
   return places;
 }
 
-/// Both ends know where entries from other nodes are, by a formula; a production team tells it.
+/// Both ends know where entries from other nodes are, by a formula, or it is told.
 std::uint64_t PlanWorld::entries_offset(const RingArea& area, int sender, int ring) {
   const RingSizes& sizes = area.sizes();
   const std::size_t bytes = static_cast<std::size_t>(sizes.entries) * distant_entry_bytes(kSize);
@@ -181,7 +191,7 @@ void PlanWorld::give_entries(Rank& made, const Plan& plan, int size) const {
   }
   for (std::size_t i = 0; i < plan.out.size(); ++i) {
     const int ring = area.sizes().ring(flow_kind(size), ring_of(plan.out, i));
-    if (rings.is_distant(plan.out[i].peer)) {
+    if (rings.is_distant(plan.out[i].peer) && !what_.tells) {
       rings.to(plan.out[i].peer, ring).granted[kSize] = entries_offset(area, made.rank, ring) + 1;
     }
   }
@@ -189,7 +199,35 @@ void PlanWorld::give_entries(Rank& made, const Plan& plan, int size) const {
   for (int peer = 0; plan.exchange.exists() && peer < ranks(); ++peer) {
     if (!rings.is_distant(peer)) continue;
     rings.from(peer, ring).given[kSize] = entries_offset(area, peer, ring) + 1;
-    rings.to(peer, ring).granted[kSize] = entries_offset(area, made.rank, ring) + 1;
+    if (!what_.tells) rings.to(peer, ring).granted[kSize] = entries_offset(area, made.rank, ring) + 1;
+  }
+}
+
+/// As DistantEntries and PlanCache do: the calls begin when all receivers have told their places, and all that this
+/// rank tells has left it.
+void PlanWorld::tell_entries(Rank& own) const {
+  InstalledPlan& plan = *own.plans.front();
+  const auto tell = [&](const ReceiveRing& ring) {
+    const ReceiveEnd& end = ring.end();
+    const std::uint64_t line = end.grants_offset + kSize * kLineBytes;
+    Put put;
+    put.peer = end.peer;
+    put.source = reinterpret_cast<const std::byte*>(&own.told.emplace_back(end.given[kSize] - 1));
+    put.bytes = sizeof(std::uint64_t);
+    put.signal_offset = line;
+    put.target_offset = line + sizeof(std::uint64_t);
+    put.signal = kToldSignal;
+    put.owner = own.told_puts.count();
+    (void)own.transport.put(put);
+  };
+  own.told.reserve(plan.in.size() + plan.exchange.peers.size());  // puts read there
+  for (const InstalledIn& in : plan.in) tell(in.ring);
+  for (const ExchangePeer& peer : plan.exchange.peers) {
+    if (peer.takes) tell(peer.in.ring);
+  }
+  while (!take_grants(plan, own.transport.arena_bytes()) || !own.told_puts.drained()) {
+    (void)own.transport.progress();
+    platform().yield();
   }
 }
 
@@ -198,39 +236,9 @@ void PlanWorld::name_memory(const Rank& made, Memory& memory) const {
   const std::string own = "rank " + std::to_string(made.rank) + "'s ";
   memory.name(made.input, kVectorBytes, own + "input");
   memory.name(made.result, kVectorBytes, own + "result");
-  if (made.rings != nullptr) return name_rings(made, memory);
-  const InstalledPlan& plan = *made.plans.front();
-  const StagingShape& shape = plan.shape;
-  memory.name(ground + shape.offers_offset, shape.credits_offset - shape.offers_offset, own + "offer lines");
-  memory.name(ground + shape.credits_offset, shape.send_offset - shape.credits_offset, own + "credits");
-  const auto name_slots = [&](std::size_t stream, int peer) {
-    for (std::size_t slot = 0; slot < static_cast<std::size_t>(plan.plan.slots); ++slot) {
-      memory.name(ground + stream * shape.stream_bytes + slot * shape.slot_bytes, shape.slot_bytes,
-                  own + "slot " + std::to_string(slot) + " from rank " + std::to_string(peer));
-    }
-    if (!shape.has_cells) return;
-    memory.name(ground + stream * shape.stream_bytes + shape.cells_offset, shape.stream_bytes - shape.cells_offset,
-                own + "cells from rank " + std::to_string(peer));
-  };
-  for (std::size_t i = 0; i < plan.in.size(); ++i) name_slots(i, plan.in[i].stream.peer);
-  for (std::size_t i = 0; i < plan.exchange.peers.size(); ++i) name_slots(i, plan.exchange.peers[i].rank);
-}
-
-void PlanWorld::name_rings(const Rank& made, Memory& memory) const {
-  const std::byte* const ground = Station::instance().ground(made.rank);
-  const std::string own = "rank " + std::to_string(made.rank) + "'s ";
   const RingArea& area = made.rings->area();
   const auto entries = static_cast<std::size_t>(area.sizes().entries);
-  for (int peer = 0; area.sizes().several_nodes() && peer < ranks(); ++peer) {
-    for (int ring = 0; ring < area.sizes().rings; ++ring) {
-      const std::string which = " of ring " + std::to_string(ring);
-      const std::size_t at = entries_offset(area, peer, ring) - Station::instance().ground_offset();
-      memory.name(ground + at, entries * distant_entry_bytes(kSize),
-                  own + "entries" + which + " from rank " + std::to_string(peer));
-      memory.name(ground + area.credits(0, ring, peer), entries * sizeof(std::uint64_t),
-                  own + "credits" + which + " to rank " + std::to_string(peer));
-    }
-  }
+  if (area.sizes().several_nodes()) name_distant_rings(made, memory);
   for (int peer = 0; peer < area.sizes().ranks; ++peer) {
     const std::string from = " from rank " + std::to_string(peer);
     for (int ring = 0; ring < area.sizes().rings; ++ring) {
@@ -246,8 +254,28 @@ void PlanWorld::name_rings(const Rank& made, Memory& memory) const {
   memory.name(made.rings->on(0).outbox_memory(), area.sizes().outbox_bytes, own + "outbox");
 }
 
+void PlanWorld::name_distant_rings(const Rank& made, Memory& memory) const {
+  const std::byte* const ground = Station::instance().ground(made.rank);
+  const std::string own = "rank " + std::to_string(made.rank) + "'s ";
+  const RingArea& area = made.rings->area();
+  const auto entries = static_cast<std::size_t>(area.sizes().entries);
+  for (int peer = 0; peer < ranks(); ++peer) {
+    for (int ring = 0; ring < area.sizes().rings; ++ring) {
+      const std::string which = " of ring " + std::to_string(ring);
+      const std::size_t at = entries_offset(area, peer, ring) - Station::instance().ground_offset();
+      memory.name(ground + at, entries * distant_entry_bytes(kSize),
+                  own + "entries" + which + " from rank " + std::to_string(peer));
+      memory.name(ground + area.credits(0, ring, peer), entries * sizeof(std::uint64_t),
+                  own + "credits" + which + " to rank " + std::to_string(peer));
+      memory.name(ground + area.grant(0, ring, peer, 0), kDistantSizes * kLineBytes,
+                  own + "grants" + which + " to rank " + std::to_string(peer));
+    }
+  }
+}
+
 void PlanWorld::run(int rank) {
   Rank& own = *made_[static_cast<std::size_t>(rank)];
+  if (what_.tells) tell_entries(own);
   for (std::size_t i = 0; i < what_.calls.size(); ++i) {
     const Call& call = what_.calls[i];
     fill(own, i);
@@ -304,6 +332,8 @@ std::int64_t PlanWorld::expected(int rank, std::size_t call, std::size_t element
     case Collective::alltoall:
       return value_of(static_cast<int>(element / block), call,
                       static_cast<std::size_t>(rank) * block + element % block);
+    case Collective::scatter:
+      return value_of(what.root, call, element);
     default:
       break;
   }
@@ -316,7 +346,11 @@ void PlanWorld::check(const Rank& own, std::size_t call) const {
   const PlanCase& what = case_of(what_.calls[call]);
   if (what.collective == Collective::broadcast && own.rank == what.root) return;
   if (what.collective == Collective::reduce && own.rank != what.root) return;
-  for (std::size_t i = 0; i < what_.calls[call].count; ++i) {
+  const bool has_block = what.collective == Collective::scatter;
+  const std::size_t block = what_.calls[call].count / what_.plans.size();
+  const std::size_t first = has_block ? static_cast<std::size_t>(own.rank) * block : 0;
+  const std::size_t end = has_block ? first + block : what_.calls[call].count;
+  for (std::size_t i = first; i < end; ++i) {
     const std::int64_t is = own.result[i];
     if (is == expected(own.rank, call, i)) continue;
     explorer().fail("rank " + std::to_string(own.rank) + ", call " + std::to_string(call) + ": element " +

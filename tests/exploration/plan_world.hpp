@@ -4,7 +4,6 @@
 
 #include <array>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,10 +37,11 @@ struct PlanCase {
   /// Rank 1 makes another call than the others at last: then nobody may get to the end.
   bool last_calls_differ = false;
   bool moves_at_once = false;  ///< as of the network
+  /// Receivers tell senders on other nodes where entries are, before the first call. Otherwise both know it.
+  bool tells = false;
   /// Plans that calls make beside those above, of as many ranks. Nothing but plans, collective, root and tuning counts.
   std::vector<PlanCase> others;
-  /// The standing rings that all plans use; nothing: they have staging, and then there are no others.
-  std::optional<RingSizes> rings;
+  RingSizes rings;  ///< the standing rings that all plans use
 };
 
 class PlanWorld final : public TransportWorld {
@@ -60,8 +60,9 @@ class PlanWorld final : public TransportWorld {
   std::vector<int> places_of(int rank) const;
   static std::uint64_t entries_offset(const RingArea& area, int sender, int ring);
   void give_entries(Rank& made, const Plan& plan, int size) const;
+  void tell_entries(Rank& rank) const;
   void name_memory(const Rank& rank, Memory& memory) const;
-  void name_rings(const Rank& rank, Memory& memory) const;
+  void name_distant_rings(const Rank& rank, Memory& memory) const;
   void fill(const Rank& rank, std::size_t call) const;
   void check(const Rank& rank, std::size_t call) const;
   void wait(Rank& rank, const Call& call) const;

@@ -100,6 +100,11 @@ TEST(Litmus, BlocksOfLoadsLoseNoResult) {
   }
 }
 
+/// Who has read x too early, and then acquires it by y, looks at x again although no store of it is newer than that.
+TEST(Litmus, AWordThatAnotherOneTellsOfIsLookedAtAgain) {
+  EXPECT_EQ(explored({store_x_then_y_release, await_x_looking_at_y}).outcome.failure, "");
+}
+
 TEST(Litmus, AFailureTellsItsHistory) {
   const Outcome outcome = explored({store_data_then_x_relaxed, load_x_acquire_then_data}).outcome;
   ASSERT_GE(outcome.history.size(), 2U);

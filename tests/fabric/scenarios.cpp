@@ -49,6 +49,7 @@ void exchange_once(Stage& stage, Form form, std::size_t bytes, int engine, std::
     put.signal = signal;
     put.line_before = form == Form::slot_with_line_before;
     stage.expect(stage.transport().put(put), text(form, bytes, engine, stage.rank()));
+    if (put.is_in_line()) std::memset(source, 0xee, bytes);  // it has left
   }
   for (int peer = 0; peer < stage.ranks(); ++peer) {
     if (peer == stage.rank()) continue;
@@ -161,6 +162,7 @@ bool send_one(Stage& stage, Flow& flow, int& engine) {
   put.signal = signal_word(77, number + 1);
   put.line_before = message.form == Form::slot_with_line_before;
   stage.expect(stage.transport().put(put), "message " + std::to_string(number));
+  if (put.is_in_line()) std::memset(source, 0xee, message.bytes);  // it has left
   engine = (engine + 1) % stage.transport().capabilities().engines;
   ++flow.sent;
   return true;

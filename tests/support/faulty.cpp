@@ -48,12 +48,7 @@ Status Faulty::before_put(int peer, int engine) noexcept {
 Status Faulty::put(const Put& put) noexcept {
   const Status status = before_put(put.peer, put.engine);
   if (status != Status::ok) return status;
-  if (is_held(put.peer, put.engine)) return hold(put);
-  if (!faults_.relaxed_signals) return inner_.put(put);
-  if (put.source != nullptr) std::memcpy(inner_.mapped(put.peer, put.target_offset), put.source, put.bytes);
-  auto& signal = *reinterpret_cast<std::uint64_t*>(inner_.mapped(put.peer, put.signal_offset));
-  std::atomic_ref<std::uint64_t>(signal).store(put.signal, std::memory_order_relaxed);
-  return Status::ok;
+  return is_held(put.peer, put.engine) ? hold(put) : inner_.put(put);
 }
 
 Status Faulty::put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept {
@@ -76,10 +71,14 @@ Status Faulty::hold(const Put& put) noexcept {
   const bool is_cut = faults_.engine_us == Faults::kNever;
   busy_until_ns_ = is_cut ? INT64_MAX : std::max(busy_until_ns_, now_ns()) + 1000 * faults_.engine_us;
   try {
-    Held& held = held_.emplace_back(Held{put, busy_until_ns_, {}});
+    Held& held = held_.emplace_back(Held{put, busy_until_ns_, {}, {}});
     // Words are as injected: their owner may go before they do.
     if (put.source == nullptr) held.put.owner = nullptr;
     held.hold = PutHold(held.put.owner);
+    if (put.is_in_line()) {
+      std::memcpy(held.in_line.data(), put.source, put.bytes);
+      held.put.source = held.in_line.data();
+    }
   } catch (const std::exception&) {
     return Status::no_resource;
   }

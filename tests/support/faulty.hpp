@@ -2,7 +2,9 @@
 // A transport around another one that delays, holds up, fails or breaks puts, by a seed: for tests.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -23,8 +25,6 @@ struct Faults {
   std::int64_t engine_us = 0;
   static constexpr std::int64_t kNever = -1;
   int lost_peer = -1;  ///< puts to this rank beyond puts_until_fail return peer_lost, and no others fail
-  /// Planted: signals are stored in no order with the payload. Wrong on purpose; a race checker must report it.
-  bool relaxed_signals = false;
 };
 
 /// Passes everything on to `inner`, which must outlive it. As thread-safe as `inner`.
@@ -68,6 +68,7 @@ class Faulty final : public Transport {
     Put put;
     std::int64_t due_ns;
     PutHold hold;
+    std::array<std::byte, kInlineBytes> in_line = {};  ///< the payload, if it is in the signal's line
   };
 
   Status before_put(int peer, int engine) noexcept;

@@ -16,6 +16,7 @@
 #include "runtime/execution/learnt_choices.hpp"
 #include "runtime/fabric/words.hpp"
 #include "tools/simulation/parts.hpp"
+#include "tools/simulation/ring_places.hpp"
 #include "tools/simulation/windows.hpp"
 #include "transports/simulated/simulated.hpp"
 
@@ -54,12 +55,21 @@ class Work final : public StepModel {
 };
 
 struct Member final : WordListener {
-  Member(Network& network, Lanes& lanes, int rank, const Call& call)
-      : transport(network, rank), work(network, lanes, rank, call), execution(transport, ModelledHost(work)) {}
+  Member(Network& network, const RingPlaces& places, Lanes& lanes, int rank, const Call& call)
+      : transport(network, rank),
+        ring_members{.rank = rank},
+        rings(transport, places.area(), ring_members, 0),
+        work(network, lanes, rank, call),
+        execution(transport, ModelledHost(work)) {
+    places.add_ends(rank, transport, rings);
+    execution.lanes().watch().watch(places.words());
+  }
 
   void changed(std::uint64_t offset) noexcept override { execution.lanes().watch().changed(offset); }
 
   Simulated transport;
+  const RingMembers ring_members;
+  ChannelRings rings;
   Work work;
   ModelledExecution execution;
   InstalledPlan plan;
@@ -68,12 +78,6 @@ struct Member final : WordListener {
   std::vector<std::byte> result;
   bool is_done = false;
 };
-
-std::size_t staging_bytes(const Call& call) {
-  const Plan& plan = call.plans.front();
-  if (!call.fill) return signals_shape(plan).total_bytes;
-  return staging_shape(plan, call.shape.layout.segment_bytes(), call.widening, true).total_bytes;
-}
 
 /// If each lane has one step per segment and streams deliver in order, no segment can overtake another, with any
 /// window. With a window of 1 the executor need not search for one that does.
@@ -103,8 +107,8 @@ bool has_room_for_lists(const Call& call) {
 
 /// One part of the network and the progress of its ranks. In a window of time one thread handles it.
 struct Part {
-  explicit Part(const Call& call, int parts)
-      : network(call.network, staging_bytes(call), call.fill != nullptr, parts) {}
+  Part(const Call& call, std::size_t arena_bytes, int parts)
+      : network(call.network, arena_bytes, call.fill != nullptr, parts) {}
   Part(const Part& first, int number) : network(first.network, number) {}
 
   Network network;
@@ -117,10 +121,11 @@ struct Part {
 
 class Run {
  public:
-  Run(const Call& call, const CallShape& shape) : call_(call), shape_(shape), members_(call.plans.size()) {
+  Run(const Call& call, const CallShape& shape)
+      : call_(call), shape_(shape), places_(call, shape), members_(call.plans.size()) {
     const int parts = parts_of(call);
     parts_.reserve(index(parts));
-    parts_.emplace_back(call, parts);
+    parts_.emplace_back(call, places_.arena_bytes(), parts);
     for (int part = 1; part < parts; ++part) parts_.emplace_back(parts_.front(), part);
     install_all();
     for (Part& part : parts_) part.network.watch(call.watched);
@@ -188,19 +193,18 @@ class Run {
   void install_all() {
     link_messages_.resize(parts_.front().network.link_bytes().size());
     for (int rank = 0; rank < ranks(); ++rank)
-      members_[index(rank)].emplace(part_of(rank).network, lanes_, rank, call_);
+      members_[index(rank)].emplace(part_of(rank).network, places_, lanes_, rank, call_);
     Placement placement;
-    placement.plan_of = [this](int rank) { return call_.plans[index(rank)]; };
-    placement.staging_offsets.assign(call_.plans.size(), 0);
     placement.context_ranks.resize(call_.plans.size());
     std::iota(placement.context_ranks.begin(), placement.context_ranks.end(), 0);
     placement.nodes = placement.context_ranks;
-    placement.signals_only = !call_.fill;
     for (int rank = 0; rank < ranks(); ++rank) {
       Member& member = *members_[index(rank)];
       placement.transport = &member.transport;
+      placement.rings = &member.rings;
       placement.learnt = part_of(rank).learnt;
-      member.plan = install(narrowed(call_, rank), shape_.layout.segment_bytes(), call_.widening, placement);
+      member.plan = install(narrowed(call_, rank), call_.widening, placement);
+      places_.complete(member.plan);
       add_ways(rank, member.plan);
     }
   }
@@ -226,8 +230,8 @@ class Run {
       if (in.ring.peer() != rank) moved += static_cast<std::uint64_t>(in.stream.bundles_per_segment());
     }
     const auto add_way = [&](const SendRing& out, int turn, const Ties& ties) {
-      const std::uint64_t begin = out.stream_offset();
-      network.add_way(rank, out.peer(), begin, begin + plan.shape.stream_bytes, turn, ties);
+      const std::uint64_t begin = out.place().entries_offset;
+      network.add_way(rank, out.peer(), begin, begin + places_.words().in_bytes, turn, ties);
     };
     for (const InstalledOut& out : plan.out) {
       const int peer = out.ring.peer();
@@ -312,6 +316,7 @@ class Run {
 
   const Call& call_;
   const CallShape& shape_;
+  const RingPlaces places_;
   std::vector<Part> parts_;
   Lanes lanes_;  ///< of the plans of the members
   std::vector<std::optional<Member>> members_;

@@ -43,7 +43,7 @@ void add_options(const CommandLine& app, SimOptions& o) {
                  "puts go by the engines that the runtime chooses; each engine's rate in link bandwidths, with commas, "
                  "as 1,1,1,0.1 (default: a free engine takes the next put)")
       .delimiter(',');
-  app.add_option("--slots", o.slots, "slots of every stream (default: 16 or 64, as the network needs)");
+  app.add_option("--slots", o.slots, "slots of every stream, up to 64 (default: 16 or 64, as the network needs)");
   app.add_option("--window", o.window, "segments of one lane in flight (default: 4)");
   app.add_option("--sharing", o.sharing,
                  "how messages share a link: min, maxmin, packet (default; broadcast on a tree: reserved, the model of "

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 #include <utility>
 
 #include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/fabric/transport.hpp"
+#include "runtime/rings/ring_area.hpp"
 
 namespace torii::tools {
 namespace {
@@ -47,8 +49,9 @@ void check(const SimOptions& options) {
   if (options.engines < 1 || options.engines > kEnginesMax) {
     invalid(fmt::format("--engines is {}; it must be from 1 to {}", options.engines, kEnginesMax));
   }
-  for (const auto& [flag, value] : {std::pair{"--slots", options.slots}, std::pair{"--window", options.window}}) {
-    if (value < 0 || value > 4096) invalid(fmt::format("{} is {}; it must be from 1 to 4096, or 0", flag, value));
+  for (const auto& [flag, value, most] :
+       {std::tuple{"--slots", options.slots, kRingEntriesMax}, std::tuple{"--window", options.window, 4096}}) {
+    if (value < 0 || value > most) invalid(fmt::format("{} is {}; it must be from 1 to {}, or 0", flag, value, most));
   }
   if (options.segment != "auto" && options.segment != "table" && read_size("--segment", options.segment) == 0) {
     invalid("--segment is 0; it must be a number of bytes, auto or table");

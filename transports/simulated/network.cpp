@@ -51,7 +51,7 @@ Network::Network(const NetworkModel& model, std::size_t arena_bytes, bool carrie
   void* const memory =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
-    throw Error(Status::no_resource, "cannot map " + std::to_string(bytes) + " bytes of staging for " +
+    throw Error(Status::no_resource, "cannot map " + std::to_string(bytes) + " bytes of entries and payloads for " +
                                          std::to_string(ranks) + " ranks; shorter segments or fewer slots take less");
   }
   world.memory = {memory, Unmap{bytes}};
@@ -87,10 +87,6 @@ void Network::compute_until(int number, Time time) noexcept {
 }
 
 Status Network::put(int from, const Put& put) noexcept {
-  if (put.peer == from) {  // a stream within the rank: the payload is read in place
-    change(from, put.signal_offset, put.signal);
-    return Status::ok;
-  }
   Rank& sender = rank(from);
   const auto way = std::ranges::upper_bound(sender.ways, std::pair(put.peer, put.signal_offset), {},
                                             [](const Way& one) { return std::pair(one.peer, one.begin); });
@@ -108,6 +104,10 @@ Status Network::put(int from, const Put& put) noexcept {
   }
   const auto place = static_cast<std::uint32_t>(way - 1 - sender.ways.begin());
   messages_[number] = {put, PutHold(put.owner), from, place, (way - 1)->first, (way - 1)->first + (way - 1)->count, 0};
+  if (carries_data_ && put.is_in_line()) {  // its source may change when put() has returned
+    if (lines_.size() <= number) lines_.resize(messages_.size());
+    std::memcpy(lines_[number].data(), put.source, put.bytes);
+  }
   ++sender.under_way;
   note_moved(sender);
   if (sender.clock > now_) {
@@ -120,10 +120,6 @@ Status Network::put(int from, const Put& put) noexcept {
 
 Status Network::put_word(int from, int peer, std::uint64_t offset, std::uint64_t value) noexcept {
   ++words_sent_;
-  if (peer == from) {
-    change(peer, offset, value);
-    return Status::ok;
-  }
   send_word(std::max(rank(from).clock, now_) + alpha_ + way_latency(from, peer), {peer, true, offset, value});
   return Status::ok;
 }
@@ -288,7 +284,10 @@ void Network::move_head(std::uint32_t number, std::size_t engine) noexcept {
 void Network::arrive(std::uint32_t number, std::vector<int>& woken) noexcept {
   Message& message = messages_[number];
   const Put& put = message.put;
-  if (carries_data_ && put.bytes != 0) std::memcpy(arena(put.peer) + put.target_offset, put.source, put.bytes);
+  if (carries_data_ && put.bytes != 0) {
+    const std::byte* const source = put.is_in_line() ? lines_[number].data() : put.source;
+    std::memcpy(arena(put.peer) + put.target_offset, source, put.bytes);
+  }
   if (part_of(put.peer) == part_) show({put.peer, false, put.signal_offset, put.signal}, woken);
   message.hold.let_go();
   // A rank that waits only for its last put has to be asked once more.

@@ -316,6 +316,7 @@ class Network {
   std::vector<Event> due_;  ///< of this instant
   std::vector<Message> messages_;
   std::vector<std::uint32_t> free_messages_;
+  std::vector<std::array<std::byte, kInlineBytes>> lines_;  ///< with data, by message: payloads that fit into a line
   std::vector<Word> words_;
   std::vector<std::uint32_t> free_words_;
   std::optional<LinkSharing> sharing_;

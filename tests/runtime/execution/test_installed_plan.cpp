@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which streams share one copy of their payload, which messages a credit, which engines serve a pair of ranks, and what
-// a sender is charged for its readers.
+// Which streams share one copy of their payload, which messages a credit, which engines serve a pair of ranks and share
+// its messages, and what a sender is charged for its readers.
 #include "runtime/execution/installed_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -10,60 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/selection/catalogue.hpp"
+#include "tests/runtime/execution/ring_team.hpp"
 
 namespace torii {
 namespace {
 
-Plan plan_of(std::string_view algorithm, Collective collective, const Topology& topology, int rank) {
-  PlanRequest request;
-  request.collective = collective;
-  request.topology = topology;
-  request.tuning = {.segment_bytes = 4096, .slots = 4, .window = 2};
-  return find_algorithm(algorithm)->plan(request, rank);
-}
-
-TEST(Cells, StandBehindTheSlotsOfEachStream) {
-  const Plan plan = plan_of("node", Collective::broadcast, Topology::node(5), 3);
-  const StagingShape shape = staging_shape(plan, 4096, Widening::none, false);
-  EXPECT_EQ(shape.cells_offset, 4 * shape.slot_bytes);
-  EXPECT_GE(shape.wide_cells_offset, shape.cells_offset + 4 * kCellBytes);
-  EXPECT_GE(shape.stream_bytes, shape.wide_cells_offset + 4 * kWideCellBytes);
-  EXPECT_EQ(shape.stream_bytes % kLineBytes, 0U);
-  EXPECT_EQ(shape.offers_offset, shape.stream_bytes) << "one stream comes in, and lines of offers follow";
-  for (const Widening widening : {Widening::twice, Widening::fourfold}) {
-    const StagingShape wide = staging_shape(plan, 4096, widening, false);
-    EXPECT_EQ(wide.cells_offset, 0U) << "wide elements take more bytes than the vector's";
-    EXPECT_EQ(wide.slot_bytes, kLineBytes + widened(4096, widening));
-  }
-  const Plan exchange = plan_of("direct", Collective::scatter, Topology::node(5), 3);
-  EXPECT_EQ(staging_shape(exchange, 4096, Widening::none, false).cells_offset, 0U);
-}
-
-TEST(Signals, TakeAWordForEachSlotAndCredit) {
-  const Plan plan = plan_of("trinaryx3", Collective::allreduce, Topology::parse("torus:3x3x3", 27), 5);
-  const StagingShape shape = signals_shape(plan);
-  EXPECT_EQ(shape.slot_bytes, 8U);
-  EXPECT_EQ(shape.stream_bytes, 32U) << "4 slots";
-  EXPECT_EQ(shape.cells_offset, 0U);
-  EXPECT_EQ(shape.credits_offset, static_cast<std::size_t>(plan.in_streams_max) * 32);
-  EXPECT_EQ(shape.total_bytes,
-            round_up(static_cast<std::size_t>(plan.in_streams_max + plan.out_streams_max) * 32, kLineBytes));
-}
-
-TEST(Cells, ServeCallsWhoseBlocksAllFit) {
-  const StagingShape shape =
-      staging_shape(plan_of("node", Collective::broadcast, Topology::node(2), 0), 4096, Widening::none, false);
-  const auto cell_bytes = [](const StagingShape& of, const Layout& layout) { return cells_of(of, layout).bytes; };
-  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::block, 8, 1, 4096)), kCellBytes);
-  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::block, 9, 1, 4096)), kWideCellBytes);
-  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::block, 24, 1, 4096)), kWideCellBytes);
-  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::block, 25, 1, 4096)), 0U);
-  EXPECT_EQ(cell_bytes(shape, Layout(24, 3, 4096, 8, {})), kCellBytes);
-  EXPECT_EQ(cell_bytes(shape, Layout({0, 8, 17}, 4096)), kWideCellBytes) << "one block is longer";
-  EXPECT_EQ(cell_bytes(shape, Layout({0, 8, 33}, 4096)), 0U);
-  EXPECT_EQ(cell_bytes(StagingShape{}, Layout(Dealing::block, 8, 1, 4096)), 0U);
-}
+using tests::apart;
+using tests::plan_of;
+using tests::RingTeam;
 
 TEST(Signals, DifferFromThoseOfAllOtherNumbers) {
   constexpr std::uint64_t kRound = std::uint64_t{1} << 32;
@@ -240,64 +194,22 @@ TEST(EngineBalancer, AnEngineHasRoomForOneMoreWithEachCredit) {
   EXPECT_EQ(fill(70 * kMs), 2U) << "a credit between calls is not timed, but counts";
 }
 
-/// Of a network: what installing asks of it.
-class Network final : public Transport {
- public:
-  Network(int rank, int ranks, int engines, int rails, bool polling_is_costly)
-      : rank_(rank), ranks_(ranks), oversubscribed_(polling_is_costly), arena_(1 << 22) {
-    capabilities_ = {.name = "network", .wakes_on_put = true, .engines = engines, .rails = rails};
-  }
-  const Capabilities& capabilities() const noexcept override { return capabilities_; }
-  int rank() const noexcept override { return rank_; }
-  int ranks() const noexcept override { return ranks_; }
-  int node(int rank) const noexcept override { return rank; }
-  std::byte* mapped(int peer, std::uint64_t offset) noexcept override {
-    return peer == rank_ ? arena_.data() + offset : nullptr;
-  }
-  Status put(const Put&) noexcept override { return Status::ok; }
-  Status put_word(int, std::uint64_t, std::uint64_t) noexcept override { return Status::ok; }
-  Status progress() noexcept override { return Status::ok; }
-  bool drained() noexcept override { return true; }
-  void sleep(int, bool (*)(void*), void*) noexcept override {}
-  bool alive(int) noexcept override { return true; }
-  bool oversubscribed() const noexcept override { return oversubscribed_; }
-
- private:
-  int rank_;
-  int ranks_;
-  bool oversubscribed_;
-  std::vector<std::byte> arena_;
-  Capabilities capabilities_;
-};
-
 /// By pair of ranks, the engines of the one on its way to the other: first and count.
 using Deal = std::map<std::pair<int, int>, std::pair<int, int>>;
 
-Placement place(Network& network, std::string_view algorithm, Collective collective, const Topology& topology) {
-  Placement placement;
-  placement.transport = &network;
-  placement.collective = collective;
-  for (int member = 0; member < topology.ranks(); ++member) placement.context_ranks.push_back(member);
-  placement.staging_offsets.assign(static_cast<std::size_t>(topology.ranks()), 0);
-  placement.plan_of = [=](int of) { return plan_of(algorithm, collective, topology, of); };
-  return placement;
-}
-
 Deal deal(const Topology& topology, int engines, int rails, bool polling_is_costly = false) {
   Deal deal;
-  const int ranks = topology.ranks();
-  for (int rank = 0; rank < ranks; ++rank) {
-    Network network(rank, ranks, engines, rails, polling_is_costly);
-    const Placement placement = place(network, "trinaryx3", Collective::allreduce, topology);
-    const InstalledPlan installed = install(placement.plan_of(rank), 4096, Widening::none, placement);
+  const RingTeam team(apart(topology.ranks(), engines, rails, polling_is_costly), "trinaryx3", Collective::allreduce,
+                      topology);
+  for (int rank = 0; rank < team.ranks(); ++rank) {
     const auto note = [&](const RingPlace& place) {
       if (!place.remote) return;
       const std::pair<int, int> engines_of_pair = {place.engines.first, place.engines.count};
       const auto [at, fresh] = deal.try_emplace({rank, place.peer}, engines_of_pair);
       EXPECT_EQ(at->second, engines_of_pair) << "all streams of a pair go by the same engines";
     };
-    for (const InstalledIn& in : installed.in) note(in.ring.place());
-    for (const InstalledOut& out : installed.out) note(out.ring.place());
+    for (const InstalledIn& in : team.plan(rank).in) note(in.ring.place());
+    for (const InstalledOut& out : team.plan(rank).out) note(out.ring.place());
   }
   return deal;
 }
@@ -340,6 +252,37 @@ TEST(Engines, BetweenTwoNodesAllServe) {
   }
 }
 
+/// Engines share the messages of a stream where each of these has a credit and enough of them may be under way.
+TEST(Engines, BalanceStreamsWhoseMessagesHaveCreditsOfTheirOwn) {
+  const Topology topology = Topology::parse("torus:3", 3);
+  const auto balancers = [&](tests::Machines machines, bool balances) {
+    // For short messages rings have as many entries as engines need, whether these have credits of their own or not.
+    const RingTeam team(std::move(machines), "trinaryx3", Collective::allreduce, topology,
+                        {.balances = balances, .message_bytes = 1024});
+    EXPECT_GE(team.rings(0).sizes().of(RingKind::short_flow).entries, EngineBalancer::kSlotsLeast);
+    const InstalledPlan& plan = team.plan(0);
+    for (const InstalledOut& out : plan.out) {
+      EXPECT_EQ(out.ring.place().engines.balancer != nullptr, !plan.balancers.empty() && out.ring.remote());
+    }
+    for (const InstalledIn& in : plan.in) {
+      // A credit goes by the engine that has least to do on the way to the same rank.
+      const bool is_known = std::ranges::any_of(plan.out, [&](const InstalledOut& out) {
+        return out.ring.peer() == in.ring.peer() &&
+               out.ring.place().engines.balancer == in.ring.place().engines.balancer;
+      });
+      EXPECT_TRUE(is_known || in.ring.place().engines.balancer == nullptr);
+    }
+    return plan.balancers.size();
+  };
+  EXPECT_GT(balancers(apart(3), true), 1U);
+  EXPECT_EQ(balancers(apart(3), false), 0U) << "several messages share a credit";
+  EXPECT_EQ(balancers(apart(3, 1), true), 0U) << "there is one engine";
+  EXPECT_EQ(balancers(tests::together(3), true), 0U) << "nothing is put";
+  tests::Machines dealt = apart(3);
+  dealt.deals_engines = true;
+  EXPECT_EQ(balancers(dealt, true), 0U) << "the transport does it";
+}
+
 /// A choice after many messages, where the sender saves 9 ns a line by stores past the caches.
 StoreChoice::Way way_where_9_ns_are_saved(StoreChoice choice) {
   constexpr std::size_t kBytes = 64 * 512;
@@ -354,10 +297,8 @@ StoreChoice::Way way_where_9_ns_are_saved(StoreChoice choice) {
 TEST(Stores, ARankThatOnlySendsIsChargedLessForItsReaders) {
   const Topology topology = Topology::node(4);
   const auto way = [&](std::string_view algorithm, Collective collective, int rank) {
-    Network network(rank, 4, 4, 1, false);
-    const Placement placement = place(network, algorithm, collective, topology);
-    const InstalledPlan installed = install(placement.plan_of(rank), 4096, Widening::none, placement);
-    return way_where_9_ns_are_saved(installed.stores.at(0)->slots.of(4096));
+    const RingTeam team(apart(4), algorithm, collective, topology);
+    return way_where_9_ns_are_saved(team.plan(rank).stores.at(0)->slots.of(4096));
   };
   EXPECT_EQ(way("chain", Collective::broadcast, 0), StoreChoice::Way::non_temporal) << "the root only sends";
   EXPECT_EQ(way("chain", Collective::broadcast, 1), StoreChoice::Way::cached) << "it also receives";
@@ -369,10 +310,7 @@ TEST(Stores, PlansOfATeamLearnTogetherWhatIsAlike) {
   const Topology topology = Topology::node(4);
   const auto learnt = std::make_shared<LearntChoices>();
   const auto choices = [&](std::string_view algorithm, Collective collective, int rank) {
-    Network network(rank, 4, 4, 1, false);
-    Placement placement = place(network, algorithm, collective, topology);
-    placement.learnt = learnt;
-    return install(placement.plan_of(rank), 4096, Widening::none, placement).stores.at(0);
+    return RingTeam(apart(4), algorithm, collective, topology, {.learnt = learnt}).plan(rank).stores.at(0);
   };
   StoreChoices* const forwards = choices("chain", Collective::broadcast, 1);
   EXPECT_EQ(choices("chain", Collective::broadcast, 2), forwards) << "it forwards, too";
@@ -383,11 +321,10 @@ TEST(Stores, PlansOfATeamLearnTogetherWhatIsAlike) {
 
 TEST(Engines, CreditsOfExchangesUseTheFirstOnly) {
   for (const int ranks : {2, 5}) {
-    Network network(0, ranks, 4, 2, false);
-    const Placement placement = place(network, "direct", Collective::alltoall, Topology::node(ranks));
-    const InstalledPlan installed = install(placement.plan_of(0), 4096, Widening::none, placement);
-    ASSERT_EQ(installed.exchange.peers.size(), static_cast<std::size_t>(ranks - 1));
-    for (const ExchangePeer& peer : installed.exchange.peers) {
+    const RingTeam team(apart(ranks, 4, 2), "direct", Collective::alltoall, Topology::node(ranks));
+    const std::vector<ExchangePeer>& peers = team.plan(0).exchange.peers;
+    ASSERT_EQ(peers.size(), static_cast<std::size_t>(ranks - 1));
+    for (const ExchangePeer& peer : peers) {
       EXPECT_EQ(std::pair(peer.in.ring.place().engines.first, peer.in.ring.place().engines.count), std::pair(0, 1))
           << "rank " << peer.rank;
     }

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Standing rings without ranks: where their memory is, what a receiver counts as taken, and how extents of an outbox
-// come and go.
+// Standing rings without ranks: where their memory is, and what a receiver counts as taken.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "runtime/plan/ring_rules.hpp"
-#include "runtime/rings/outbox.hpp"
 #include "runtime/rings/ring_area.hpp"
 #include "runtime/rings/ring_ends.hpp"
 
@@ -178,6 +175,7 @@ TEST(RingSizes, FitWhateverTheTeamOnSeveralNodes) {
             bytes = std::max(bytes, area.total_bytes());
             EXPECT_LE(bytes, distant_rings_bytes_most(here, ranks, channels, balances, memory_bytes))
                 << ranks << ", " << node << " on a node, " << channels << " channels";
+            for (const KindSizes& kind : area.sizes().kinds) EXPECT_EQ(kind.entries & (kind.entries - 1), 0);
             EXPECT_EQ(area.words_bytes(0), 0u);
             EXPECT_EQ(area.words_bytes(-2), 0u) << "a plan without streams";
           }
@@ -248,133 +246,6 @@ TEST(ReceiveEnd, AMessageThatWasNeverSentCountsToo) {
   end.take(8);
   end.take(7);
   EXPECT_EQ(end.taken, 9u);
-}
-
-/// A ring of which this test is the receiver.
-struct Reader {
-  std::uint64_t count = 0;
-  std::uint64_t sent = 0;
-  SendEnd end;
-  Reader() { end.count = reinterpret_cast<const std::byte*>(&count); }
-};
-
-TEST(Outbox, ExtentsOfUnreadCallsAreApart) {
-  std::mt19937_64 random(3);
-  constexpr std::size_t kBytes = 64 * 40;
-  std::deque<Reader> readers(3);
-  Outbox outbox(kBytes);
-  outbox.allow_readers(3);
-  struct Call {
-    std::size_t begin;
-    std::size_t bytes;
-    std::vector<std::uint64_t> until;  ///< by reader; 0: does not read it
-  };
-  std::deque<Call> unread;
-  int refused = 0;
-  for (int i = 0; i < 20000; ++i) {
-    // Now and then readers go on.
-    for (Reader& reader : readers) {
-      if (random() % 3 == 0) reader.count = std::min(reader.sent, reader.count + random() % 4);
-    }
-    const std::size_t bytes = 64 * (1 + random() % (random() % 8 == 0 ? 40 : 6));
-    const std::size_t first = random() % 3;
-    const std::size_t count = 1 + random() % (3 - first);
-    const auto begin = outbox.claim(bytes, count);
-    std::erase_if(unread, [&](const Call& call) {
-      for (std::size_t r = 0; r < 3; ++r) {
-        if (readers[r].count < call.until[r]) return false;
-      }
-      return true;
-    });
-    if (!begin) {
-      ++refused;
-      ASSERT_FALSE(unread.empty()) << "there was room";
-      continue;
-    }
-    ASSERT_LE(*begin + bytes, kBytes);
-    for (const Call& call : unread) {
-      ASSERT_TRUE(*begin + bytes <= call.begin || call.begin + call.bytes <= *begin) << "call " << i;
-    }
-    Call call{*begin, bytes, {0, 0, 0}};
-    for (std::size_t r = first; r < first + count; ++r) {
-      call.until[r] = ++readers[r].sent;
-      outbox.add_reader(readers[r].end, readers[r].sent);
-    }
-    unread.push_back(std::move(call));
-  }
-  EXPECT_GT(refused, 100);
-  EXPECT_LE(outbox.touched_bytes(), kBytes);
-}
-
-TEST(Outbox, StaysLowWhileReadersKeepUp) {
-  Reader reader;
-  Outbox outbox(std::size_t{8} << 20);
-  outbox.allow_readers(1);
-  for (int i = 0; i < 10000; ++i) {
-    ASSERT_TRUE(outbox.claim(1024, 1));
-    outbox.add_reader(reader.end, ++reader.sent);
-    reader.count = reader.sent;
-  }
-  EXPECT_LE(outbox.touched_bytes(), std::size_t{64} << 10);
-}
-
-/// More would touch new pages for nothing.
-TEST(Outbox, HoldsTwoLongCallsAtATime) {
-  Reader reader;
-  constexpr std::size_t kLong = std::size_t{1} << 20;
-  Outbox outbox(8 * kLong);
-  outbox.allow_readers(1);
-  const auto claim = [&] {
-    const auto begin = outbox.claim(kLong, 1);
-    if (begin) outbox.add_reader(reader.end, ++reader.sent);
-    return begin;
-  };
-  EXPECT_EQ(claim(), 0u);
-  EXPECT_EQ(claim(), kLong);
-  EXPECT_FALSE(claim());
-  reader.count = 1;
-  EXPECT_EQ(claim(), 0u);
-  EXPECT_FALSE(claim());
-  reader.count = 2;
-  EXPECT_EQ(claim(), kLong);
-  reader.count = 4;
-  EXPECT_EQ(claim(), 0u);
-  EXPECT_EQ(outbox.touched_bytes(), 2 * kLong);
-}
-
-TEST(Outbox, NamesWhomItWaitsFor) {
-  Reader slow;
-  slow.end.peer = 5;
-  Outbox outbox(1024);
-  outbox.allow_readers(1);
-  EXPECT_EQ(outbox.awaited().ring, nullptr);
-  ASSERT_EQ(outbox.claim(1024, 1), 0u);
-  outbox.add_reader(slow.end, 1);
-  EXPECT_FALSE(outbox.claim(64, 1));
-  EXPECT_EQ(outbox.awaited().ring->peer, 5);
-  slow.count = 1;
-  EXPECT_EQ(outbox.claim(64, 1), 0u);
-}
-
-/// Calls to one rank after the other, none of which has read: their number is bounded, not their bytes alone.
-TEST(Outbox, TakesSoManyCallsAheadAndNoMore) {
-  Reader reader;
-  Outbox outbox(std::size_t{8} << 20);
-  outbox.allow_readers(2);
-  int claimed = 0;
-  while (outbox.claim(64, 1)) {
-    outbox.add_reader(reader.end, ++reader.sent);
-    ASSERT_LT(++claimed, 1000);
-  }
-  EXPECT_GE(claimed, 64);
-  outbox.allow_readers(8);  // more room for readers, and the old ones are still known
-  while (outbox.claim(64, 1)) {
-    outbox.add_reader(reader.end, ++reader.sent);
-    ASSERT_LT(++claimed, 1000);
-  }
-  EXPECT_FALSE(outbox.claim(64, 1));
-  reader.count = 1;
-  EXPECT_TRUE(outbox.claim(64, 1));
 }
 
 }  // namespace

@@ -76,11 +76,12 @@ TEST(Lists, AreLeftWhereTheyWouldNotFit) {
   EXPECT_EQ(run(list_call(ring, request, 4096)).lists, 0) << "600 ranks with 1198 steps each";
 }
 
-/// One rank sends to two others: of 8 slots two messages share a credit, of 16 four; with 32, which engines may share,
-/// each message has its own.
+/// One rank sends to two others: half of the entries share a credit, as half of a ring's do in a team; with 32, which
+/// engines may share, each message has its own.
 TEST(Credits, GoInGroups) {
   constexpr std::size_t kSegments = 64;
-  for (const auto& [slots, group] : {std::pair{4, 1}, std::pair{8, 2}, std::pair{16, 4}, std::pair{32, 1}}) {
+  for (const auto& [slots, group] :
+       {std::pair{1, 1}, std::pair{4, 2}, std::pair{6, 4}, std::pair{8, 4}, std::pair{16, 8}, std::pair{32, 1}}) {
     PlanRequest request;
     request.collective = Collective::broadcast;
     request.topology = Topology::parse("node", 3);

@@ -193,6 +193,39 @@ TEST(Network, PayloadsAreThereWithTheirSignal) {
   EXPECT_EQ(std::memcmp(arrived, fixture.payload.data(), 64), 0);
 }
 
+/// The sender of a stream puts its next payload into the same line as soon as this one has left.
+TEST(Network, CopiesAPayloadInsideTheLineAtOnce) {
+  Fixture fixture(row_of(3), true);
+  const auto put_value = [&](int to, std::byte value) {
+    fixture.payload.fill(value);
+    Put put;
+    put.peer = to;
+    put.bytes = kInlineBytes;
+    put.signal_offset = Fixture::line(1);
+    put.target_offset = Fixture::line(1) + sizeof(std::uint64_t);
+    put.source = fixture.payload.data();
+    put.signal = 1;
+    ASSERT_EQ(fixture.network.put(1, put), Status::ok);
+  };
+  put_value(0, std::byte{5});
+  put_value(2, std::byte{6});
+  fixture.payload.fill(std::byte{7});
+  EXPECT_EQ(fixture.run().size(), 2U);
+  const std::uint64_t last = Fixture::line(1) + kLineBytes - 1;
+  EXPECT_EQ(fixture.network.arena(0)[last], std::byte{5});
+  EXPECT_EQ(fixture.network.arena(2)[last], std::byte{6});
+}
+
+TEST(Network, SaysWhereMemoryIsTooShort) {
+  try {
+    const Network network(row_of(4), std::size_t{1} << 46, true);
+    FAIL() << "2^48 bytes are mapped";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::no_resource);
+    EXPECT_NE(std::string(error.what()).find("bytes of entries and payloads for 4 ranks"), std::string::npos);
+  }
+}
+
 TEST(Network, RefusesWhatBelongsToNoStream) {
   Fixture fixture(row_of(2));
   Put put;

@@ -17,6 +17,7 @@
 #include "runtime/base/status.hpp"
 #include "tests/support/test_run.hpp"
 #include "tests/transports/simulated/calls.hpp"
+#include "tools/simulation/ring_places.hpp"
 #include "tools/simulation/steady.hpp"
 
 namespace torii::simulated {
@@ -242,6 +243,31 @@ TEST(Run, NamesWhoWaitsForEver) {
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::internal);
     EXPECT_NE(std::string(error.what()).find("9 ranks wait for ever; rank 0 in '"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Rings, TakeAWordForEachEntryAndCredit) {
+  Call call = make_call("trinaryx3", request_on("torus:3x3x3", 27, 1 << 10), 1 << 20);
+  const auto bytes = [&] { return RingPlaces(call, call.shape).arena_bytes(); };
+  const auto streams = static_cast<std::size_t>(call.plans[0].in_streams_max + call.plans[0].out_streams_max);
+  EXPECT_EQ(bytes(), streams * 64 * sizeof(std::uint64_t));
+  call.shape = call_shape(call.request, call.plans[0], Type::f32, 8 << 10);
+  ASSERT_EQ(call.shape.layout.segments(), 4);
+  EXPECT_EQ(bytes(), round_up(streams * 4 * sizeof(std::uint64_t), kLineBytes)) << "no more messages than that";
+  call.fill = [](int, std::byte*) {};
+  EXPECT_GE(bytes(), streams * 4 * (kLineBytes + 1024));
+}
+
+TEST(Rings, HaveNoMoreEntriesThanThoseOfTeams) {
+  PlanRequest request = request_on("torus:3x3", 9, 1 << 10);
+  request.tuning.slots = kRingEntriesMax + 1;
+  const Call call = make_call("trinaryx3", request, 1 << 10);
+  try {
+    run(call);
+    FAIL() << "65 entries";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::unsupported);
+    EXPECT_NE(std::string(error.what()).find("65 slots"), std::string::npos) << error.what();
   }
 }
 
