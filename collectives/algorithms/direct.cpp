@@ -51,9 +51,7 @@ class OneShotPlan {
         rank_(rank),
         ranks_(request.topology.ranks()),
         builder_(request, rank, Dealing::block, ranks_),
-        flows_(builder_.lane().flows) {
-    stream_.credits = request.collective != Collective::alltoall || !credits_are_implied(request.tuning, 2);
-  }
+        flows_(builder_.lane().flows) {}
 
   Plan make() {
     const PairwiseExchange ends = exchange_ends(request_);

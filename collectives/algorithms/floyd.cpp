@@ -62,13 +62,7 @@ class FloydPlan {
  private:
   Stream stream(const FloydHops::Hop& hop, int peer) const {
     const int blocks = static_cast<int>(hop.ways.size());
-    // A rank that begins the next window's segment has done this one. In an alltoall all ranks learn this before any
-    // rank ends that window. A rank that sends in the window behind it knows that all have done this one.
-    return {.peer = peer,
-            .tag = hop.number,
-            .messages_per_segment = blocks,
-            .bundle = blocks,
-            .credits = !credits_are_implied(request_.tuning, 2)};
+    return {.peer = peer, .tag = hop.number, .messages_per_segment = blocks, .bundle = blocks};
   }
 
   /// Sends the bundle of a hop, and notes where the bundle that comes by the same hop will be.

@@ -41,9 +41,6 @@ enum Tag : int { kGive = 0, kTake = 1, kPartial = 1 << 16 };
 /// Operand 0 has the tag of the only operand; the others follow kTake.
 int give_tag(int operand) { return operand == 0 ? kGive : kTake + operand; }
 
-/// Whether every rank has an operand, so that each rank that sends an operand gets one.
-bool all_give(const PlanRequest& request) { return request.leaves == nullptr || !request.leaves->has_rank_without(); }
-
 bool is_one_shot(const PlanRequest& request) {
   return request.tuning.one_shot &&
          (request.collective == Collective::allreduce || request.collective == Collective::reduce);
@@ -68,25 +65,10 @@ Stream give_stream(const PlanRequest& request, int sender, int peer, int operand
     stream.operand = turn.stream;
     stream.operand_step = turn.messages == 1 ? 0 : LeafTurn::kStreams;
   }
-  if (turn.messages > 1) return stream;  // with credits
-  switch (request.collective) {
-    case Collective::allreduce:
-      // In one shot the receiver's own operand comes back a window later. Otherwise the receiver's block does, at once.
-      stream.credits = !credits_are_implied(request.tuning, is_one_shot(request) ? 2 : 1) ||
-                       (is_one_shot(request) && !all_give(request));
-      break;
-    case Collective::reduce:
-      // Only the root gets anything back.
-      stream.credits = is_one_shot(request) || sender != request.root || !credits_are_implied(request.tuning, 1);
-      break;
-    case Collective::reduce_scatter:
-      // An operand that is read in place sends no message that could imply a credit.
-      stream.credits =
-          stream.delivery == Delivery::read_in_place || !credits_are_implied(request.tuning, 2) || !all_give(request);
-      break;
-    default:
-      break;  // broadcast: nothing comes back
-  }
+  if (turn.messages > 1) return stream;
+  // The receiver's block comes back, and a root's operand goes to the ranks that send it a block.
+  const bool is_root = request.collective == Collective::reduce && sender == request.root;
+  stream.is_awaited = is_one_shot(request) || !(request.collective == Collective::allreduce || is_root);
   return stream;
 }
 
@@ -98,8 +80,6 @@ Stream take_stream(const PlanRequest& request, int peer) {
     return stream;
   }
   stream.delivery = request.tuning.one_shot ? Delivery::through_slots : Delivery::write_in_place;
-  // The peer's own block comes back a window later; a root that only takes sends none.
-  stream.credits = request.collective == Collective::reduce || !credits_are_implied(request.tuning, 2);
   return stream;
 }
 
@@ -147,7 +127,7 @@ class NodePlan {
   Walk walk(int block) const { return blocks_from(blocks_ == 1 ? 0 : block, 1, blocks_); }
 
   void meet() {
-    Stream token = {.tag = kGive, .credits = !credits_are_implied(request_.tuning, 2)};
+    Stream token = {.tag = kGive};
     Flow enter = {.label = "enter"};
     Flow leave = {.label = "leave"};
     for (int k = 1; k < ranks_; ++k) {
@@ -260,8 +240,7 @@ class NodePlan {
 
   /// The value of a subtree with all below it, which goes to the flow that needs it through slots of this rank.
   StreamEnd partial(int subtree) {
-    const Stream to_self = {
-        .peer = rank_, .tag = kPartial + subtree, .credits = !credits_are_implied(request_.tuning, 1)};
+    const Stream to_self = {.peer = rank_, .tag = kPartial + subtree};
     Flow fold = leaves_combined(subtree);
     fold.targets.push_back(builder_.out(to_self));
     flows_.push_back(std::move(fold));

@@ -126,7 +126,7 @@ class PrefixPlan {
     if (is_last) {
       steps_.keep();
     } else {
-      prefix_ = steps_.hold(2 * stage + 1, true);
+      prefix_ = steps_.hold(2 * stage + 1);
     }
   }
 

@@ -126,7 +126,7 @@ class RabenseifnerPlan {
       flows.push_back(std::move(send));
       return;
     }
-    const PlanBuilder::Onward onward = builder_.onward(stage, mine.count, true);
+    const PlanBuilder::Onward onward = builder_.onward(stage, mine.count);
     Flow hold = {
         .walk = walk(mine), .sources = sources, .keep = onward.keep, .targets = {onward.target}, .label = label};
     for (StreamEnd& source : (bit(stage) ? hold : send).sources) {

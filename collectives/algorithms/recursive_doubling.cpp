@@ -63,7 +63,7 @@ class ExchangePlan {
     if (paired) steps_.combine(fold_in());
     for (int stage = 0; stage < core_.stages(); ++stage) {
       steps_.send(with_partner(stage));
-      const StreamEnd mine = steps_.hold(stage, !credits_are_implied(request_.tuning, 1));
+      const StreamEnd mine = steps_.hold(stage);
       const bool is_lower = (core_.index(rank_) >> stage & 1) == 0;
       steps_.begin("exchange");
       if (is_lower) steps_.combine(mine);
@@ -74,19 +74,11 @@ class ExchangePlan {
     if (paired) steps_.send(fold_out());
   }
 
-  /// The result comes back in the same segment, before the lane may go on by a window; fold_out() likewise.
   Link fold_in() const { return with_pair(kFoldIn); }
   Link fold_out() const { return with_pair(kFoldOut); }
-  Link with_pair(Tag tag) const {
-    return {{.peer = core_.pair_of(rank_), .tag = tag, .credits = !credits_are_implied(request_.tuning, 1)}};
-  }
+  Link with_pair(Tag tag) const { return {{.peer = core_.pair_of(rank_), .tag = tag}}; }
   Link with_partner(int stage) const {
-    // The partner's message of the next window shows that the partner has done this one. The message reaches the
-    // sending flow, which may come before the receiving one, another window later.
-    return {{.peer = core_.partner(core_.index(rank_), stage),
-             .tag = kExchange,
-             .wide = request_.wide_wire,
-             .credits = !credits_are_implied(request_.tuning, 2)}};
+    return {{.peer = core_.partner(core_.index(rank_), stage), .tag = kExchange, .wide = request_.wide_wire}};
   }
 
   const PlanRequest& request_;
@@ -133,7 +125,7 @@ Plan pair_gather(const PlanRequest& request, int rank) {
 /// all_gather in rounds: before stage k a rank has its own block and the 2^k - 1 that follow it, round the end to rank
 /// 0. It takes as many, or in the last stage what is left, from the rank 2^k further on. A stage sends one message, a
 /// bundle, which is filled block by block as blocks come. One lane takes them in the order of stages, and a bundle
-/// needs one credit, so no stage waits for a later one.
+/// needs one slot, so no stage waits for a later one.
 class RoundPlan {
  public:
   RoundPlan(const PlanRequest& request, int rank)

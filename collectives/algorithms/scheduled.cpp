@@ -161,7 +161,7 @@ class Flows {
       if (step.receiver == rank_) {
         operands.push_back(builder_.in(partial(step.sender)));
         if (step.tells.empty()) continue;
-        const PlanBuilder::Onward onward = builder_.onward(kOwnTag + folds++, 1, true);
+        const PlanBuilder::Onward onward = builder_.onward(kOwnTag + folds++, 1);
         flows_.push_back(
             {.sources = std::move(operands), .keep = onward.keep, .targets = {onward.target}, .label = "fold"});
         operands = {onward.source};

@@ -38,7 +38,7 @@ StreamEnd PlanBuilder::at_position(const std::vector<Stream>& streams, const Str
   return {static_cast<std::uint16_t>(found - streams.begin()), static_cast<std::uint16_t>(position)};
 }
 
-PlanBuilder::Onward PlanBuilder::onward(int tag, int messages_per_segment, bool credits) {
+PlanBuilder::Onward PlanBuilder::onward(int tag, int messages_per_segment) {
   const bool wide = request_.wide_wire;
   const bool has_whole_result = request_.collective == Collective::allreduce ||
                                 request_.collective == Collective::scan ||
@@ -49,8 +49,7 @@ PlanBuilder::Onward PlanBuilder::onward(int tag, int messages_per_segment, bool 
                          .tag = tag,
                          .messages_per_segment = messages_per_segment,
                          .delivery = stands ? Delivery::local : Delivery::through_slots,
-                         .wide = wide,
-                         .credits = credits};
+                         .wide = wide};
   return {out(stream), in(stream), stands};
 }
 
@@ -97,10 +96,6 @@ void set_maxima(Plan& plan, const PlanRequest& request, Plan (*draft)(const Plan
     plan.in_streams_max = std::max(plan.in_streams_max, static_cast<int>(other.in.size()));
     plan.out_streams_max = std::max(plan.out_streams_max, static_cast<int>(other.out.size()));
   }
-}
-
-bool credits_are_implied(const Tuning& tuning, int windows) {
-  return tuning.slots % tuning.window == 0 && tuning.slots / tuning.window >= windows;
 }
 
 std::string why_not_any(const PlanRequest& request) {

@@ -39,8 +39,8 @@ class PlanBuilder {
     bool keep = false;  ///< the flow that feeds it must keep its value
   };
   /// A local stream: the value is in the result, and only the right to read it moves. If partial results are wide, or
-  /// the rank has no result, the value goes through slots instead. `credits` as for any stream.
-  Onward onward(int tag, int messages_per_segment, bool credits);
+  /// the rank has no result, the value goes through slots instead.
+  Onward onward(int tag, int messages_per_segment);
 
   /// Adds an empty lane; the reference holds until the next one is added.
   Lane& lane(int window);
@@ -98,18 +98,6 @@ inline Walk blocks_from(int first, int count, int modulus) { return {first, 1, c
 /// ranks and one the most out-streams.
 void set_maxima(Plan& plan, const PlanRequest& request, Plan (*draft)(const PlanRequest&, int),
                 std::initializer_list<int> busiest);
-
-/// Whether credits need not be sent because the plan's own messages imply them, `windows` windows later.
-///
-/// A stream needs no credits when a chain of waits leads from the consumer of message n to the producer of message
-/// n + slots. Two kinds of links make such chains. A message links its two ends, in the same segment. A lane's window
-/// links segments: a segment starts after the segment `window` before it is done. Suppose that a chain with `windows`
-/// windows in it leads from a consumer back to the producer. If slots is that many windows, message n + slots is safe.
-/// If slots is more windows than that, the chain goes round some lane once more for each. Segments of a window run
-/// independently, hence whole windows only. This also holds from one call to the next, because segments are counted
-/// across calls. A rank starts no segment of a call before it has done all segments of the call before, which is more
-/// than the window requires. A rank that is about to send message n + slots knows that all segments before it exist.
-bool credits_are_implied(const Tuning& tuning, int windows);
 
 /// A reason that holds for every algorithm (root or tuning out of range, leaves in intervals that need plans of their
 /// own), or an empty string.

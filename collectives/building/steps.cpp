@@ -68,10 +68,10 @@ Steps& Steps::send(const Link& to) {
   return *this;
 }
 
-StreamEnd Steps::hold(int tag, bool credits) {
+StreamEnd Steps::hold(int tag) {
   const bool is_operand = step_.sources.size() == 1 && step_.sources.front() == own();
   if (!has_data_ || is_operand) return own();
-  const PlanBuilder::Onward onward = builder_.onward(tag, 1, credits);
+  const PlanBuilder::Onward onward = builder_.onward(tag, 1);
   step_.targets.push_back(onward.target);
   step_.keep = step_.keep || onward.keep;
   return onward.source;
@@ -107,7 +107,7 @@ StreamEnd Steps::end_of(const Link& link, OpenStreams& streams, bool is_in) {
 
 Steps::OpenHeld& Steps::opened(const Held& held) {
   const auto [found, is_new] = held_.try_emplace(held.tag);
-  if (is_new) found->second.onward = builder_.onward(held.tag, static_cast<int>(held.blocks.size()), held.credits);
+  if (is_new) found->second.onward = builder_.onward(held.tag, static_cast<int>(held.blocks.size()));
   return found->second;
 }
 

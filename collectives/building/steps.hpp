@@ -26,7 +26,6 @@ struct Link {
 struct Held {
   int tag = 0;
   std::span<const int> blocks = kFirstBlock;
-  bool credits = true;
 };
 
 /// Builds a plan step by step. begin() opens a step over one block; the verbs after it add to that step.
@@ -57,7 +56,7 @@ class Steps {
   Steps& hold(const Held& to);
   /// Hands the value of the step to a later step of this rank, in the result if it may be there
   /// (PlanBuilder::onward()). An operand that was not combined stays where it is.
-  StreamEnd hold(int tag, bool credits);
+  StreamEnd hold(int tag);
 
   /// The same through the slots of a stream from this rank to itself.
   StreamEnd hold(const Link& through);

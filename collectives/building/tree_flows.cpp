@@ -52,12 +52,10 @@ class TreeFlows {
         .peer = mate, .tag = 2 * place_.number, .messages_per_segment = messages, .delivery = Delivery::read_in_place};
   }
 
-  /// All messages go up, then all come down, in one lane. A rank enters again only after the root has released it, and
-  /// the root does so only after all have entered. So no message meets a slot that is in use.
+  /// All messages go up, then all come down, in one lane.
   void meet() {
-    const bool credits = !credits_are_implied(request_.tuning, 1);
     const auto token = [&](int peer, bool is_up) {
-      return Stream{.peer = peer, .tag = 2 * place_.number + (is_up ? 0 : 1), .credits = credits};
+      return Stream{.peer = peer, .tag = 2 * place_.number + (is_up ? 0 : 1)};
     };
     Flow enter = {.label = place_.up_label};
     Flow leave = {.label = place_.down_label};

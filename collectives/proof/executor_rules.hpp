@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/plan/crediting.hpp"
 #include "runtime/plan/plan.hpp"
 #include "runtime/plan/ring_rules.hpp"
 #include "runtime/plan/shortcuts.hpp"
@@ -14,19 +13,9 @@
 
 namespace torii {
 
-/// The rules by which the executor fills slots again, bundles messages, and leaves out copies, waits and signals. It
-/// calls the same functions (runtime/plan), but for `group`, `exchange_group`, `taken`, `free` and `released`: these
-/// are about slots and credits that belong to one plan, which plans on standing rings do not have. Tests plant wrong
-/// ones.
+/// The rules by which the executor uses rings, bundles messages, and leaves out copies, waits and signals. It calls the
+/// same functions (runtime/plan). Tests plant wrong ones.
 struct ExecutorRules {
-  // crediting.hpp
-  int (*group)(const Stream& stream, int slots) = credit_group;
-  int (*exchange_group)(const Stream& stream, int slots) = exchange_credit_group;
-  std::uint64_t (*credited)(std::uint64_t message, std::uint64_t group) = credited_group;
-  std::uint64_t (*awaited)(std::uint64_t message, std::uint64_t slots, std::uint64_t group) = awaited_group;
-  std::uint64_t (*taken)(std::uint64_t begun, std::uint64_t ended, std::uint64_t messages) = taken_before;
-  std::uint64_t (*free)(std::uint64_t taken, std::uint64_t slots) = free_below;
-  std::uint64_t (*released)(std::uint64_t begun, std::uint64_t ended, std::uint64_t slots) = first_released;
   // ring_rules.hpp
   int (*ring)(std::span<const Stream> streams, std::size_t stream) = ring_of;
   int (*published)(int slots, int slots_least) = published_every;

@@ -15,15 +15,6 @@ using verification::Faults;
 using verification::Precedence;
 using verification::StepTable;
 
-bool enough_slots(const StepTable& table, int slots, const ExecutorRules& rules) {
-  Precedence precedence(table, slots, rules);
-  if (!precedence.zero_cycle().empty()) return false;
-  std::vector<std::string> sentences;
-  Faults faults(sentences, 1);
-  verification::check_implied_credits(table, slots, rules, precedence, faults);
-  return sentences.empty();
-}
-
 /// Plans of flows. `exchange`: the pairwise exchange that they were written out from, or nullptr.
 Verdict verify_flows(const PlanRequest& request, std::span<const Plan> plans, ExpressionPool& pool,
                      const DeclaredOrder& order, const ExecutorRules& rules, const PairwiseExchange* exchange) {
@@ -33,7 +24,7 @@ Verdict verify_flows(const PlanRequest& request, std::span<const Plan> plans, Ex
   const StepTable table = verification::tabulate(request, plans, faults, rules);
   if (faults.any()) return verdict;
   const int slots = plans.front().slots;
-  Precedence precedence(table, slots, rules);
+  Precedence precedence(table, slots);
   if (!precedence.zero_cycle().empty()) {
     faults.add(precedence.zero_cycle());
     return verdict;
@@ -50,8 +41,7 @@ Verdict verify_flows(const PlanRequest& request, std::span<const Plan> plans, Ex
     verification::check_data(request, table, precedence, pool, order, faults, verdict);
   }
   verification::check_buffers(table, precedence, faults, proofs);
-  verification::check_implied_credits(table, slots, rules, precedence, faults);
-  verification::check_credits(table, slots, rules, precedence, faults, proofs);
+  verification::check_readers(table, rules, precedence, faults);
   verification::check_rings(table, rules, faults, proofs);
   verification::check_sent_in_place(table, rules, exchange, precedence, faults, proofs);
   if (exchange == nullptr) {
@@ -64,8 +54,6 @@ Verdict verify_flows(const PlanRequest& request, std::span<const Plan> plans, Ex
   verification::check_counts(table, slots, rules, faults, verdict);
   if (!verdict.ok()) return verdict;
   verification::measure_links(request.topology, table, precedence, verdict);
-  verdict.slots_least = 1;
-  while (verdict.slots_least < slots && !enough_slots(table, verdict.slots_least, rules)) ++verdict.slots_least;
   return verdict;
 }
 
@@ -75,15 +63,13 @@ Verdict verify_exchanges(const PlanRequest& request, std::span<const Plan> plans
   Verdict verdict;
   Faults faults(verdict.faults);
   check_orders(request, plans, faults);
-  if (!faults.any()) verification::check_transfers(plans.front().slots, rules, faults);
+  if (!faults.any()) verification::check_transfers(rules, faults);
   if (faults.any()) return verdict;
   const PairwiseExchange* const exchange = &plans.front().exchange;
-  ExecutorRules of_pairs = rules;
-  of_pairs.group = rules.exchange_group;
-  verdict = verify_flows(request, expand_exchanges(plans, Delivery::read_in_place), pool, {}, of_pairs, exchange);
+  verdict = verify_flows(request, expand_exchanges(plans, Delivery::read_in_place), pool, {}, rules, exchange);
   if (!verdict.ok()) return verdict;
   const Proofs read = verdict.proofs;
-  verdict = verify_flows(request, expand_exchanges(plans, Delivery::write_in_place), pool, {}, of_pairs, exchange);
+  verdict = verify_flows(request, expand_exchanges(plans, Delivery::write_in_place), pool, {}, rules, exchange);
   verdict.proofs.read_in_place = read.read_in_place;
   verdict.proofs.read_privately = read.read_in_place;
   verdict.proofs.transfers = read.read_in_place;
@@ -143,10 +129,10 @@ Verdict verify(const Algorithm& algorithm, const PlanRequest& request, Expressio
     order = [&](int block, ExpressionPool& into) { return algorithm.order(request, block, into); };
   }
   Verdict verdict = verify(request, plans, pool, order);
-  if (verdict.ok() && slots_least(algorithm, request) < verdict.slots_least_counted) {
+  if (verdict.ok() && slots_least(algorithm, request) < verdict.slots_least) {
     verdict.faults.push_back(std::string(algorithm.name) + " declares least slots of " +
-                             std::to_string(slots_least(algorithm, request)) + ", but where senders wait for counts " +
-                             std::to_string(verdict.slots_least_counted) + " are needed");
+                             std::to_string(slots_least(algorithm, request)) + ", but " +
+                             std::to_string(verdict.slots_least) + " are needed");
   }
   if (const int most = pair_streams_most(algorithm, request, plans[0]); verdict.ok() && most < verdict.proofs.rings) {
     verdict.faults.push_back(std::string(algorithm.name) + " declares at most " + std::to_string(most) +

@@ -16,31 +16,25 @@ namespace torii {
 
 /// How much each proof was about. A figure of 0: the plans have no such thing.
 struct Proofs {
-  int results = 0;           ///< data: result blocks, each on one rank
-  int steps = 0;             ///< no deadlock: steps of all ranks within one segment
-  int writes = 0;            ///< buffers: writes of result blocks within one segment
-  int own_credits = 0;       ///< streams whose every slot has its own credit, or towards another node its group's
-  int implied_credits = 0;   ///< streams that send no credits
-  int credit_groups = 0;     ///< streams that credit several messages together towards another node
-  int credit_group_max = 1;  ///< the most messages that share a credit
-  int looked_ahead = 0;      ///< streams of linear programs that go by a later credit of the stream
-  int rings = 0;             ///< streams from one rank to another: the most of any pair
-  int bundled = 0;           ///< streams of bundles
-  int shared = 0;            ///< streams that share another stream's copy of the payload
-  int read_in_place = 0;     ///< streams
-  int write_in_place = 0;    ///< streams
-  int read_privately = 0;    ///< streams whose readers may copy out of the sender's private memory
-  int offers = 0;            ///< pairs of ranks of which one makes buffer offers to the other
-  int sent_in_place = 0;     ///< flows whose value engines may send from the caller's vector
-  int lists = 0;             ///< ranks that run a linear program if the vector has one segment
-  int transfers = 0;         ///< of a pairwise exchange: blocks in place, in portions, with one signal or one release
+  int results = 0;         ///< data: result blocks, each on one rank
+  int steps = 0;           ///< no deadlock: steps of all ranks within one segment
+  int writes = 0;          ///< buffers: writes of result blocks within one segment
+  int rings = 0;           ///< streams from one rank to another: the most of any pair
+  int bundled = 0;         ///< streams of bundles
+  int shared = 0;          ///< streams that share another stream's copy of the payload
+  int read_in_place = 0;   ///< streams
+  int write_in_place = 0;  ///< streams
+  int read_privately = 0;  ///< streams whose readers may copy out of the sender's private memory
+  int offers = 0;          ///< pairs of ranks of which one makes buffer offers to the other
+  int sent_in_place = 0;   ///< flows whose value engines may send from the caller's vector
+  int lists = 0;           ///< ranks that run a linear program if the vector has one segment
+  int transfers = 0;       ///< of a pairwise exchange: blocks in place, in portions, with one signal or one release
 };
 
 /// The result of the verifier. The figures are meaningful only when ok().
 struct Verdict {
   std::vector<std::string> faults;   ///< sentences that name rank, lane, flow, block and stream; at most 20
-  int slots_least = 0;               ///< fewest slots with which nothing deadlocks and every proof holds
-  int slots_least_counted = 0;       ///< fewest slots with which nothing deadlocks where senders wait for counts
+  int slots_least = 0;               ///< fewest slots with which nothing deadlocks
   double busiest_link_messages = 0;  ///< messages per segment over the busiest directed link (0 on a node)
   int links_shared = 0;              ///< directed links on which two messages of one step meet
   double links_shared_percent = 0;   ///< of all directed links
@@ -64,12 +58,9 @@ using DeclaredOrder = std::function<ExpressionId(int block, ExpressionPool& pool
 ///    result separate or the same memory, and with read_in_place and write_in_place streams by value or in place, in
 ///    any mixture;
 ///  - no deadlock: the folded graph has no cycle of weight 0 (verify_precedence.hpp);
-///  - counts: nothing deadlocks either where a sender waits until all messages up to the one that had its slot have
-///  been
+///  - counts: nothing deadlocks where a sender waits until all messages up to the one that had its slot have been
 ///    taken, even if it learns this as late as `rules` have it;
 ///  - rings: by `rules`, both ends of a stream use the same ring, which no other stream of the two ranks uses;
-///  - streams without credits need none, within a call and from one call of this plan set to the next;
-///  - credits: if a credit covers several messages, by `rules`, all of them have been taken;
 ///  - shortcuts: copies, buffer offers, waits and signals that the executor leaves out, by `rules`, are not missed;
 ///  - an alltoall in place needs no copy of its input where ranks run it as a linear program.
 /// Expressions are made in `pool`. `order` may be empty.

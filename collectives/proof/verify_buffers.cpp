@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers and credits: no rank stores where another one still reads. Equal segments of a block are equal bytes and
-// different segments are different bytes. So these are questions about paths of weight 0, except for slots, which are
-// reused.
+// Buffers: no rank stores where another one still reads. Equal segments of a block are equal bytes and different
+// segments are different bytes. So these are questions about paths of weight 0.
 #include <algorithm>
 #include <tuple>
 
@@ -101,31 +100,13 @@ void check_local_streams(const StepTable& table, const std::vector<ResultWrite>&
   }
 }
 
-/// A path found here holds across calls too, because segments count on from call to call. A call starts only after the
-/// call before is done on that rank, which is more than the window asks.
-void check_uncredited(const StepTable& table, const JoinedStream& joined, int slots, Precedence& precedence,
-                      Faults& faults) {
-  const int bundles = joined.stream.bundles_per_segment();
-  const int bundle = joined.stream.bundle;
-  for (int filled = 0; filled < bundles && !faults.full(); ++filled) {
-    const StepId consumer = table.consumer(joined, filled * bundle + bundle - 1);
-    const StepId producer = table.producer(joined, (filled + slots) % bundles * bundle);
-    const int weight = (filled + slots) / bundles;
-    if (precedence.precedes(consumer, producer, weight)) continue;
-    faults.add(StepTable::text(joined) + " has no credits, but with " + std::to_string(slots) + " slots " +
-               table.text(producer) + " may fill a slot that " + table.text(consumer) + " still reads, " +
-               std::to_string(weight) + " segments earlier");
-  }
-}
-
 void check_lender_outlasts_reader(const StepTable& table, const JoinedStream& joined, Precedence& precedence,
                                   Faults& faults) {
   for (int message = 0; message < joined.stream.messages_per_segment; ++message) {
     const StepId consumer = table.consumer(joined, message);
     if (outlasts(table, joined.sender, consumer, precedence)) continue;
-    faults.add(StepTable::text(joined) + (joined.stream.credits ? ": " : " has no credits, but ") +
-               "the call of rank " + std::to_string(joined.sender) + " may end before " + table.text(consumer) +
-               " has read its operand");
+    faults.add(StepTable::text(joined) + ": the call of rank " + std::to_string(joined.sender) + " may end before " +
+               table.text(consumer) + " has read its operand");
     return;
   }
 }
@@ -173,14 +154,13 @@ void check_buffers(const StepTable& table, Precedence& precedence, Faults& fault
   check_local_streams(table, writes, precedence, faults);
 }
 
-void check_implied_credits(const StepTable& table, int slots, const ExecutorRules& rules, Precedence& precedence,
-                           Faults& faults) {
+void check_readers(const StepTable& table, const ExecutorRules& rules, Precedence& precedence, Faults& faults) {
   for (const JoinedStream& joined : table.streams) {
     if (faults.full()) return;
-    if (!joined.stream.credits) check_uncredited(table, joined, slots, precedence, faults);
     if (rules.awaits(joined.stream)) {
-      if (joined.stream.credits) continue;  // the reader gives the last one when it has read all
-      faults.add("at the end of its call rank " + std::to_string(joined.sender) + " waits for credits of " +
+      // By value the receiver counts each message when it takes it, so not when a call has ended.
+      if (joined.stream.delivery == Delivery::read_in_place) continue;
+      faults.add("at the end of its call rank " + std::to_string(joined.sender) + " waits for a reader of " +
                  StepTable::text(joined) + ", which has none");
     } else if (joined.stream.delivery == Delivery::read_in_place) {
       check_lender_outlasts_reader(table, joined, precedence, faults);

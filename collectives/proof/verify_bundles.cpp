@@ -36,7 +36,7 @@ void name_passed_on(StepTable& table, Faults& faults) {
 
 namespace {
 
-/// The message of the bundle that carries the signal and the credit; -1 if it is none, or several do.
+/// The message of the bundle that carries the signal and counts; -1 if it is none, or several do.
 int signalling_message(const JoinedStream& joined, int first, const ExecutorRules& rules) {
   int found = -1;
   for (int message = first; message < first + joined.stream.bundle; ++message) {
@@ -47,7 +47,7 @@ int signalling_message(const JoinedStream& joined, int first, const ExecutorRule
   return found;
 }
 
-/// `end` carries the bundle's signal and credit.
+/// `end` carries the bundle's signal and counts.
 void check_bundle(const StepTable& table, const JoinedStream& joined, int first, int end, Faults& faults) {
   const std::string stream = " of " + StepTable::text(joined);
   const auto is_later = [&](StepId step, StepId than) {

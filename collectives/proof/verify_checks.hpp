@@ -30,24 +30,19 @@ bool outlasts(const StepTable& table, int rank, StepId step, Precedence& precede
 /// No result block is overwritten while a rank still reads it; nor is an input block, if both are the same memory.
 void check_buffers(const StepTable& table, Precedence& precedence, Faults& faults, Proofs& proofs);
 
-/// Every stream without credits: the dependencies make the producer wait for the slot it will fill. Also that the call
-/// of a rank whose operand is read in place outlasts its readers: by credits, if `rules` wait for them, or without.
-void check_implied_credits(const StepTable& table, int slots, const ExecutorRules& rules, Precedence& precedence,
-                           Faults& faults);
+/// The call of a rank whose operand is read in place outlasts its readers: it waits for them, by `rules`, or messages
+/// make it wait.
+void check_readers(const StepTable& table, const ExecutorRules& rules, Precedence& precedence, Faults& faults);
 
-/// Every stream with credits: nothing that `rules` let a rank send fills a slot whose last message has not been taken.
-void check_credits(const StepTable& table, int slots, const ExecutorRules& rules, Precedence& precedence,
-                   Faults& faults, Proofs& proofs);
-
-/// Where senders wait for counts, nothing deadlocks: with the plans' slots, nor with the fewest that are possible less
-/// what `rules` let a receiver keep to itself. Finds these fewest.
+/// Finds the fewest slots with which nothing deadlocks. As many are left of the plans' slots where a receiver keeps to
+/// itself what `rules` let it.
 void check_counts(const StepTable& table, int slots, const ExecutorRules& rules, Faults& faults, Verdict& verdict);
 
 /// By `rules`, both ends of a stream use the same ring, and no other stream of the two ranks uses it.
 void check_rings(const StepTable& table, const ExecutorRules& rules, Faults& faults, Proofs& proofs);
 
 /// Streams that share a copy of their payload always carry the same value. One step stores the value, and waits for the
-/// credits of all of these streams.
+/// counts of all of these streams.
 void check_shared_payloads(const StepTable& table, const ExecutorRules& rules, Faults& faults, Proofs& proofs);
 
 /// Bytes that engines send from the caller's vectors stay there until the call ends. `exchange`: the pairwise exchange
@@ -71,7 +66,7 @@ void check_lists(const PlanRequest& request, const StepTable& table, const Execu
 
 /// The steps of two ranks of a pairwise exchange for a block without slots. They are buffer offers in turn, parts with
 /// one signal or one release, and the ends of their calls.
-void check_transfers(int slots, const ExecutorRules& rules, Faults& faults);
+void check_transfers(const ExecutorRules& rules, Faults& faults);
 
 /// Derives the expression of every result and compares; fills `verdict.result_expression`.
 void check_data(const PlanRequest& request, const StepTable& table, const Precedence& precedence, ExpressionPool& pool,

@@ -10,19 +10,10 @@ namespace {
 
 bool has_sure_message(const Stream& stream) { return stream.delivery != Delivery::read_in_place; }
 
-bool has_sure_credit(const Stream& stream) {
-  return stream.credits && (stream.delivery == Delivery::through_slots || stream.delivery == Delivery::local);
-}
-
 }  // namespace
 
-Precedence::Precedence(const StepTable& table, int slots, const ExecutorRules& rules, SlotWait wait)
-    : table_(table), slots_(slots), wait_(wait) {
-  groups_.reserve(table.streams.size());
-  for (const JoinedStream& joined : table.streams) {
-    groups_.push_back(std::clamp(rules.group(joined.stream, slots), 1, slots));
-  }
-  if (wait == SlotWait::count) find_followers();
+Precedence::Precedence(const StepTable& table, int slots) : table_(table), slots_(slots) {
+  find_followers();
   sort_steps();
 }
 
@@ -47,17 +38,11 @@ void Precedence::find_followers() {
   }
 }
 
-Precedence::Waiting Precedence::waiting_for(const StepPort& source, bool sure_only) const {
+Precedence::Waiting Precedence::waiting_for(const StepPort& source) const {
   const JoinedStream& joined = table_.streams[source.stream];
   const int freed = source.message / joined.stream.bundle + slots_;
-  // Surely a message waits only for the one that had its slot.
-  if (sure_only) return {freed, freed};
-  if (is_counted()) {
-    const int follower = followers_[joined.first_message + source.message];
-    return {freed, std::max(freed, std::min(freed + follower, joined.stream.bundles_per_segment()) - 1)};
-  }
-  const int others = groups_[static_cast<std::size_t>(source.stream)] - 1;
-  return {freed - others, freed + others};
+  const int follower = followers_[joined.first_message + source.message];
+  return {freed, std::max(freed, std::min(freed + follower, joined.stream.bundles_per_segment()) - 1)};
 }
 
 template <typename Visit>
@@ -77,13 +62,13 @@ void Precedence::for_each_next(StepId step, bool sure_only, Visit&& visit) const
       visit(table_.consumer(joined, message), 0);
     }
   }
+  if (sure_only) return;
   for (const StepPort& source : table_.sources(step)) {
     if (source.stream == kOwnStream) continue;
     const JoinedStream& joined = table_.streams[source.stream];
-    if (sure_only ? !has_sure_credit(joined.stream) : !joined.stream.credits && !is_counted()) continue;
     if (!joined.stream.ends_bundle(source.message)) continue;
     const int bundles = joined.stream.bundles_per_segment();
-    const Waiting waiting = waiting_for(source, sure_only);
+    const Waiting waiting = waiting_for(source);
     for (int next = waiting.first; next <= waiting.last; ++next) {
       visit(table_.producer(joined, next % bundles * joined.stream.bundle), next / bundles);
     }
@@ -104,15 +89,6 @@ void Precedence::for_each_previous(StepId step, Visit&& visit) const {
     const int bundle = joined.stream.bundle;
     const int last = source.message / bundle * bundle + bundle - 1;
     if (has_sure_message(joined.stream)) visit(table_.producer(joined, last), 0);
-  }
-  for (const StepPort& target : table_.targets(step)) {
-    const JoinedStream& joined = table_.streams[target.stream];
-    if (!has_sure_credit(joined.stream)) continue;
-    const int bundle = joined.stream.bundle;
-    if (target.message % bundle != 0) continue;
-    const int bundles = joined.stream.bundles_per_segment();
-    const int freed = ((target.message / bundle - slots_) % bundles + bundles) % bundles;
-    visit(table_.consumer(joined, freed * bundle + bundle - 1), (freed + slots_) / bundles);
   }
 }
 

@@ -1,45 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // The folded graph of a plan set: which step waits for which, with the number of segments it looks back. The proofs of
-// deadlock freedom, of buffers and of implied credits are questions to this graph.
+// deadlock freedom and of buffers are questions to this graph.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "collectives/proof/executor_rules.hpp"
 #include "collectives/proof/verify_steps.hpp"
 
 namespace torii::verification {
 
-/// When a sender may fill the slot of message p of a stream again.
-enum class SlotWait : std::uint8_t {
-  credit,  ///< when message p - slots has been taken, or all that share its credit
-  count,   ///< when all messages up to p - slots have been taken
-};
-
 /// The graph is a marked graph with one node per step. It has an edge u -> v of weight k if v of segment s waits for u
 /// of segment s - k. It is live if and only if no cycle has weight 0 (Commoner, Holt, Even, Pnueli 1971), whatever the
-/// number of segments. Edges: next step of a lane (0), last to first step of a lane (its window), message (0), credit.
-/// The credit of a stream leads from the consumer of message p to the producer of message p + slots, which may be some
-/// segments later. If a group of messages shares a credit, a producer may wait for any message of the group. Edges then
-/// lead from the consumer of p to the producers of p + slots - (group - 1) up to p + slots + (group - 1).
-///
-/// If senders wait for counts, all streams between ranks have such edges: from the consumer of p to the producers of p
-/// + slots and of all later messages. Of those in later segments the graph has one a message, since no deadlock depends
-/// on weights above 0. Edges that another one makes superfluous are left out: see find_followers().
+/// number of segments. Edges: next step of a lane (0), last to first step of a lane (its window), message (0), count.
+/// Senders wait for counts: the sender of message p + slots for all messages of its stream up to p. So edges lead from
+/// the consumer of p to the producers of p + slots, which may be some segments later, and of all later messages. Of
+/// those in later segments the graph has one a message, since no deadlock depends on weights above 0. Edges that
+/// another one makes superfluous are left out: see find_followers().
 class Precedence {
  public:
-  Precedence(const StepTable& table, int slots, const ExecutorRules& rules = {}, SlotWait wait = SlotWait::credit);
+  Precedence(const StepTable& table, int slots);
 
   /// Empty when no cycle has weight 0; otherwise one such cycle in words.
   const std::string& zero_cycle() const { return zero_cycle_; }
   /// All steps, each after every step that it waits for within its own segment. Only without a zero cycle.
   const std::vector<StepId>& order() const { return order_; }
-  /// Whether `after` of segment s always starts after `before` of segment s - weight is done, in place or by value.
-  /// Messages and credits of read_in_place streams do not exist in place, and credits of write_in_place streams may
-  /// not: they prove nothing here. Segments of a window run independently, hence the weight must match exactly. True
-  /// for a step and itself at weight 0.
+  /// Whether `after` of segment s always starts after `before` of segment s - weight is done, in place or by value, and
+  /// with any number of slots: counts prove nothing here, since rings may have more entries than a plan has slots.
+  /// Messages of read_in_place streams do not exist in place, and prove nothing either. Segments of a window run
+  /// independently, hence the weight must match exactly. True for a step and itself at weight 0.
   bool precedes(StepId before, StepId after, int weight);
 
  private:
@@ -50,8 +40,7 @@ class Precedence {
     int first;
     int last;
   };
-  Waiting waiting_for(const StepPort& source, bool sure_only) const;
-  bool is_counted() const { return wait_ == SlotWait::count; }
+  Waiting waiting_for(const StepPort& source) const;
   void find_followers();
 
   template <typename Visit>
@@ -69,8 +58,6 @@ class Precedence {
 
   const StepTable& table_;
   int slots_;
-  SlotWait wait_;
-  std::vector<std::int32_t> groups_;     ///< of each stream: messages that share a credit
   std::vector<std::int32_t> followers_;  ///< of the last message of each bundle: see find_followers()
   std::string zero_cycle_;
   std::vector<StepId> order_;

@@ -132,7 +132,7 @@ bool is_read_in_time(const StepTable& table, int rank, const Offered& offered, b
     return true;
   }
   return !by_value && std::ranges::any_of(offered.reads, [&](auto* joined) {
-    return (rules.awaits(joined->stream) && joined->stream.credits) || in_time(table.consumer(*joined, 0));
+    return rules.awaits(joined->stream) || in_time(table.consumer(*joined, 0));
   });
 }
 

@@ -121,8 +121,8 @@ class Faults {
 inline constexpr std::int32_t kPassedOn = -1;
 /// Finds out whose blocks are passed on: those of the messages that bring them. Their flows name the receiver.
 void name_passed_on(StepTable& table, Faults& faults);
-/// By `rules`, one message of each bundle carries the signal and the credit. It is produced last: its slot is whole
-/// when the signal goes. It is taken last: the slot is empty when the credit goes.
+/// By `rules`, one message of each bundle carries the signal, and its taking counts. It is produced last: its slot is
+/// whole when the signal goes. It is taken last: the slot is empty when it counts.
 void check_bundles(const StepTable& table, const ExecutorRules& rules, Faults& faults);
 
 /// Builds the tables. A step that cannot be tabulated or breaks a rule of structure is reported. The rules: the ends of

@@ -46,7 +46,7 @@ struct Pair {
 
  private:
   static StreamEnd end(std::vector<Stream>& streams, int peer, int tag) {
-    streams.push_back({.peer = peer, .tag = tag, .credits = false});
+    streams.push_back({.peer = peer, .tag = tag});
     return {static_cast<std::uint16_t>(streams.size() - 1), 0};
   }
 };
@@ -155,11 +155,7 @@ void check_ways(const ExecutorRules& rules, Faults& faults) {
 
 }  // namespace
 
-void check_transfers(int slots, const ExecutorRules& rules, Faults& faults) {
-  if (const int group = rules.exchange_group({}, slots); group != 1) {
-    faults.add("a block's last message shares its credit with " + std::to_string(group - 1) +
-               " others, so its sender cannot see that it has been taken");
-  }
+void check_transfers(const ExecutorRules& rules, Faults& faults) {
   check_ways(rules, faults);
   const int lines = lines_in_turn(rules, faults);
   if (faults.any()) return;

@@ -136,8 +136,6 @@ inline constexpr auto kTuned = std::to_array<Tuned>({
     {"exchanges.short_block_bytes", 4096, "bytes",
      "of a block of a call with unequal blocks that goes through slots without buffer offers", "a guess"},
     {"redistribution.short_block_bytes", 4096, "bytes", "of equal blocks that use the catalogue's alltoall", "a guess"},
-    {"credits.groups_min", 4, "groups", "of a stream's slots, so that most slots are free while a group fills",
-     "a guess"},
     {"packing.call_bytes_max", 8 << 10, "bytes",
      "of a call of a group that is packed with others: packing copies longer ones",
      "a guess; packing gains up to 8 KiB, and longer ones were not tried: perf/results/2026-11-25-coalesced.txt"},

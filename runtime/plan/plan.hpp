@@ -57,14 +57,16 @@ struct Stream {
   int peer = 0;
   int tag = 0;                   ///< tells apart the streams of one ordered pair of ranks
   int messages_per_segment = 1;  ///< the sum of the counts of the flows that feed it
-  /// The number of consecutive messages that share one slot; the last one carries the signal and the credit. More than
+  /// The number of consecutive messages that share one slot; the last one carries the signal. More than
   /// 1 only for through_slots, and only if all blocks are equally long.
   int bundle = 1;
   Delivery delivery = Delivery::through_slots;
   int operand = 0;       ///< read_in_place: which of the sender's operands it is (StreamEnd::position of its source)
   int operand_step = 0;  ///< message `position` of a segment is of operand + position x operand_step
   bool wide = false;     ///< small floats travel as float (partial results of a wide plan)
-  bool credits = true;   ///< false: data dependencies imply every credit; the verifier proves it
+  /// read_in_place: the sender's call waits at its end until the operand has been read; false: the plan's own messages
+  /// make it wait, as the verifier proves.
+  bool is_awaited = true;
   /// The directions of its messages at ties, if the topology lets senders choose them (Topology::selects_ties()); else
   /// all 0.
   Ties ties = {};
@@ -93,7 +95,7 @@ struct StreamEnd {
 enum class Fold : std::uint8_t { left, canonical };
 
 /// One rank's part in one pipelined movement. Step (segment, w) waits for its sources' messages and for its targets'
-/// credits. It folds the sources in the order listed, and stores the value in the result (keep) and in every target.
+/// slots. It folds the sources in the order listed, and stores the value in the result (keep) and in every target.
 /// A flow without sources sends messages without payload. A flow with one source copies. In an alltoall a flow that
 /// only forwards a block, from a stream to a stream, names the rank for which the block is meant.
 struct Flow {

@@ -49,10 +49,10 @@ constexpr bool only_copies_operands(Collective collective) noexcept { return !co
 /// before the peer looks, so its next offer could overwrite one that is being read.
 constexpr bool makes_offer(bool writes_result, bool by_value) noexcept { return writes_result || !by_value; }
 
-/// Whether the call of a rank whose operand is read in place waits at its end for the reader's last credit. If not, the
+/// Whether the call of a rank whose operand is read in place waits at its end for the reader's count. If not, the
 /// plan's own messages make it wait.
 constexpr bool awaits_reader(const Stream& stream) noexcept {
-  return stream.delivery == Delivery::read_in_place && stream.credits;
+  return stream.delivery == Delivery::read_in_place && stream.is_awaited;
 }
 
 }  // namespace torii

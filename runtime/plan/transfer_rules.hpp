@@ -49,7 +49,7 @@ constexpr std::size_t portion_bytes(std::size_t done_bytes, std::size_t block_by
   return std::min(kPortionBytes, block_bytes - done_bytes);
 }
 /// Whether a block is complete with this part. A block that is written in place then has its one signal, and one that
-/// used no slots its credits.
+/// used no slots counts.
 constexpr bool completes_block(std::size_t done_bytes, std::size_t part_bytes, std::size_t block_bytes) noexcept {
   return done_bytes + part_bytes == block_bytes;
 }

@@ -69,14 +69,14 @@ void append(const StreamEnd& end, Bytes& bytes) {
 }
 
 void append(const Stream& one, Bytes& bytes) {
-  const auto& [peer, tag, messages_per_segment, bundle, delivery, operand, operand_step, wide, credits, ties] = one;
+  const auto& [peer, tag, messages_per_segment, bundle, delivery, operand, operand_step, wide, is_awaited, ties] = one;
   bytes.number(peer);
   bytes.number(tag);
   bytes.number(messages_per_segment);
   bytes.number(bundle);
   bytes.number(number_of(delivery));
   bytes.number(wide ? 1 : 0);
-  bytes.number(credits ? 1 : 0);
+  bytes.number(is_awaited ? 1 : 0);
   append(ties, bytes);
   if (operand != 0) bytes.number(operand);  // only plans over leaves have several operands
   if (operand_step != 0) bytes.number(operand_step);

@@ -122,7 +122,7 @@ std::map<std::string, Change> changes_of_stream(bool in) {
       {"land", in_streams([](Stream& s) { s.delivery = Delivery::write_in_place; }, in)},
       {"handover", in_streams([](Stream& s) { s.delivery = Delivery::local; }, in)},
       {"wide", in_streams([](Stream& s) { s.wide = true; }, in)},
-      {"credits", in_streams([](Stream& s) { s.credits = false; }, in)},
+      {"is_awaited", in_streams([](Stream& s) { s.is_awaited = false; }, in)},
       {"ties x", in_streams([](Stream& s) { s.ties[0] = 1; }, in)},
       {"ties y", in_streams([](Stream& s) { s.ties[1] = 1; }, in)},
       {"ties z", in_streams([](Stream& s) { s.ties[2] = 1; }, in)},

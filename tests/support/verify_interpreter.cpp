@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step of a random run does to memory, slots and credits.
+// What a step of a random run does to memory and slots.
 #include "tests/support/verify_interpreter.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ bool Interpreter::sources_ready(StepId step, int segment) const {
 bool Interpreter::is_slot_free(const JoinedStream& joined, const StreamState& state, std::int64_t number) const {
   if (number < slots_) return true;
   if (run_.counts_every > 0 && joined.sender != joined.receiver) return state.published > number - slots_;
-  return !joined.stream.credits || state.consumed[number - slots_];
+  return state.consumed[number - slots_];
 }
 
 void Interpreter::count(StreamState& state) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interpreter behind run_randomly(). A step takes time: it begins (claims what it reads and writes) and ends
-// (stores, signals, gives credits); whatever two steps claim at once against each other is a race.
+// (stores, signals, counts); whatever two steps claim at once against each other is a race.
 #pragma once
 
 #include <cstdint>

@@ -90,7 +90,7 @@ bool Interpreter::try_leave(int rank) {
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     const JoinedStream& joined = table_.streams[s];
     const bool waits = joined.sender == rank && joined.stream.delivery == Delivery::read_in_place &&
-                       joined.stream.credits && streams_[s].in_place;
+                       joined.stream.is_awaited && streams_[s].in_place;
     if (waits && streams_[s].reads_left[state.call] != 0) return false;
   }
   check_results(rank);

@@ -16,8 +16,8 @@ struct RandomRun {
   std::uint64_t seed = 1;
   int segments = 5;  ///< a barrier has one, whatever stands here
   int calls = 2;     ///< one after the other, with message numbers and slots that go on
-  /// Above 0, senders wait for counts instead of credits. A receiver publishes how many messages of a stream it has
-  /// taken in order after so many of them, and at the end of its call.
+  /// Above 0, a receiver publishes how many messages of a stream it has taken in order after so many of them, and at
+  /// the end of its call; senders wait for that. 0: a sender waits for the message alone that had the slot.
   int counts_every = 0;
 };
 

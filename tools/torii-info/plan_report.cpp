@@ -179,7 +179,7 @@ Json ends_json(const std::vector<StreamEnd>& ends, const std::vector<Stream>& st
                     {"position", end.position},
                     {"delivery", kDeliveries[static_cast<std::size_t>(stream.delivery)]},
                     {"wide", stream.wide},
-                    {"credits", stream.credits}});
+                    {"is_awaited", stream.is_awaited}});
   }
   return json;
 }

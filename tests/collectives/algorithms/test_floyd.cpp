@@ -134,23 +134,6 @@ TEST(Floyd, BundlesAreShownAsText) {
   EXPECT_NE(text.find("pass on: rank 1 (bundle of 4) -> rank 2 (bundle of 4), block"), std::string::npos) << text;
 }
 
-TEST(Floyd, CreditsAreLeftOutWhereTwoWindowsImplyThem) {
-  EXPECT_FALSE(floyd().plan(request_of(8, 2, 2, 1), 3).out.front().credits);
-  EXPECT_FALSE(floyd().plan(request_of(9, 3, 4, 2), 3).out.front().credits);
-  EXPECT_TRUE(floyd().plan(request_of(8, 2, 1, 1), 3).out.front().credits);
-  // Left out where one window lies between, the proof fails: so what is left out is needed as it is.
-  PlanRequest request = request_of(5, 2, 1, 1);
-  std::vector<Plan> plans = plan_all(floyd(), request);
-  for (Plan& plan : plans) {
-    for (Stream& stream : plan.in) stream.credits = false;
-    for (Stream& stream : plan.out) stream.credits = false;
-  }
-  ExpressionPool pool;
-  const Verdict verdict = verify(request, plans, pool);
-  ASSERT_FALSE(verdict.ok());
-  EXPECT_NE(verdict.faults.front().find("has no credits"), std::string::npos) << verdict.faults.front();
-}
-
 /// Powers of two ranks on a switch, radix 2: the paper's p/2 blocks in each of log2 p rounds.
 TEST(FloydModel, CostsAreThoseOfThePaper) {
   const FloydCost cost = floyd_cost(Topology::node(64), 2);
@@ -257,10 +240,7 @@ TEST(Floyd, BrokenBundlesAreRejected) {
     return fault_of([bundle](std::vector<Plan>& plans) {
       for (Plan& plan : plans) {
         for (std::vector<Stream>* streams : {&plan.in, &plan.out}) {
-          for (Stream& stream : *streams) {
-            stream.bundle = bundle;
-            stream.credits = true;  // four slots are not two windows any more
-          }
+          for (Stream& stream : *streams) stream.bundle = bundle;
         }
         plan.bundle_max = std::max(bundle, 1);
       }

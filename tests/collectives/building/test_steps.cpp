@@ -23,7 +23,7 @@ constexpr StreamEnd end_at(int stream, int position) {
 TEST(Steps, AnExchangeIsTwoFlows) {
   const PlanRequest request = request_of(Collective::allreduce, 2);
   Steps steps(request, 0, 1);
-  const Link partner = {{.peer = 1, .tag = 3, .credits = false}};
+  const Link partner = {{.peer = 1, .tag = 3, .is_awaited = false}};
   steps.begin("give").combine(Steps::own()).send(partner);
   steps.begin("combine").combine(Steps::own()).combine(partner).keep();
   const Plan plan = steps.take();
@@ -63,9 +63,9 @@ TEST(Steps, AHeldValueIsHandedOverAndAnOperandStays) {
   const PlanRequest request = request_of(Collective::allreduce, 3);
   Steps steps(request, 1, 1);
   steps.begin("first").combine(Steps::own()).send({{.peer = 0}});
-  EXPECT_EQ(steps.hold(0, true), Steps::own());
+  EXPECT_EQ(steps.hold(0), Steps::own());
   steps.begin("second").combine(Steps::own()).combine(Link{{.peer = 0}});
-  const StreamEnd held = steps.hold(7, true);
+  const StreamEnd held = steps.hold(7);
   steps.begin("third").combine(held).send({{.peer = 2}});
   const Plan plan = steps.take();
   EXPECT_EQ(held, end_at(1, 0));
@@ -81,7 +81,7 @@ TEST(Steps, AKeptValueThatIsHeldStaysKept) {
   request.wide_wire = true;
   Steps steps(request, 0, 1);
   steps.begin("kept").combine(Steps::own()).combine(Link{{.peer = 1}}).keep();
-  const StreamEnd held = steps.hold(0, true);
+  const StreamEnd held = steps.hold(0);
   steps.begin("on").combine(held).send({{.peer = 1, .tag = 1}});
   EXPECT_TRUE(steps.take().lanes[0].flows[0].keep);
 }
@@ -91,7 +91,7 @@ TEST(Steps, ABarrierMovesTokensOnly) {
   Steps steps(request, 0, 1);
   steps.begin("nothing").combine(Steps::own()).keep();
   steps.begin("give").combine(Steps::own()).send({{.peer = 1}});
-  EXPECT_EQ(steps.hold(0, true), Steps::own());
+  EXPECT_EQ(steps.hold(0), Steps::own());
   steps.begin("take").combine(Steps::own()).combine(Link{{.peer = 1}}).keep();
   const Plan plan = steps.take();
   ASSERT_EQ(plan.lanes[0].flows.size(), 2u);

@@ -45,7 +45,7 @@ TEST(DrawText, OneLinePerFlow) {
 }
 
 TEST(DrawText, OneRank) {
-  const PlanSet set = halves(true, true);
+  const PlanSet set = halves(true);
   EXPECT_EQ(draw_text(set.request, set.plans[1]),
             "allreduce on node, 2 ranks, 2 blocks, 2 slots per stream, segments of 32768 bytes\n"
             "rank 1\n"

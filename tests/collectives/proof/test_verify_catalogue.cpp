@@ -28,9 +28,9 @@ bool prove(const Algorithm& algorithm, const PlanRequest& request, Proofs& proof
   }
   EXPECT_GE(verdict.slots_least, 1);
   EXPECT_LE(verdict.slots_least, request.tuning.slots);
-  if (verdict.slots_least_counted != slots_least(algorithm, request)) {
+  if (verdict.slots_least != slots_least(algorithm, request)) {
     ADD_FAILURE() << algorithm.name << " " << describe(request) << ": declares least slots of "
-                  << slots_least(algorithm, request) << ", " << verdict.slots_least_counted << " are enough";
+                  << slots_least(algorithm, request) << ", " << verdict.slots_least << " are enough";
     return false;
   }
   ++proofs[{std::string(algorithm.name), request.collective}];
@@ -177,7 +177,7 @@ TEST(VerifyCatalogue, RandomRunsAgree) {
           for (const Seed& seed : seeds) {
             if (is_short && &seed == &seeds.back()) continue;
             RandomRun run = {seed.value + number, 5, 2};
-            if (number % 2 == 0) run.counts_every = published_every(tuning.slots, verdict.slots_least_counted);
+            if (number % 2 == 0) run.counts_every = published_every(tuning.slots, verdict.slots_least);
             ASSERT_EQ(run_randomly(request, plans, verdict.result_expression, pool, run), "")
                 << algorithm.name << " " << describe(request) << "; " << seed;
           }
@@ -261,8 +261,7 @@ TEST(VerifyCatalogue, ARowThatDeclaresTooLittleIsRefused) {
   request.collective = Collective::all_gather;
   request.topology = Topology::node(6);
   row.slots_least = nullptr;
-  EXPECT_EQ(verify(row, request).faults.front(),
-            "neighbor_exchange declares least slots of 1, but where senders wait for counts 2 are needed");
+  EXPECT_EQ(verify(row, request).faults.front(), "neighbor_exchange declares least slots of 1, but 2 are needed");
 }
 
 }  // namespace

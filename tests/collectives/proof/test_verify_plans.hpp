@@ -95,14 +95,13 @@ inline PlanSet chain() {
 
 /// Allreduce of two ranks in place: each lets one half be read, reduces the other, and writes it into the peer's
 /// result.
-inline PlanSet halves(bool give_credits, bool take_credits) {
+inline PlanSet halves(bool is_awaited) {
   PlanSet set(Collective::allreduce, 2, 2);
   Stream read;
   read.delivery = Delivery::read_in_place;
-  read.credits = give_credits;
+  read.is_awaited = is_awaited;
   Stream written;
   written.delivery = Delivery::write_in_place;
-  written.credits = take_credits;
   written.tag = 1;
   PlanSet::Ends reads[2] = {set.stream(0, 1, read), set.stream(1, 0, read)};
   PlanSet::Ends writes[2] = {set.stream(0, 1, written), set.stream(1, 0, written)};
@@ -174,11 +173,11 @@ inline std::vector<PlanRequest> requests_on(const Topology& topology, const Tuni
 }
 
 /// Broadcast where the root's vector is read in place.
-inline PlanSet lent_broadcast(bool credits) {
+inline PlanSet lent_broadcast(bool is_awaited) {
   PlanSet set(Collective::broadcast, 2);
   Stream read;
   read.delivery = Delivery::read_in_place;
-  read.credits = credits;
+  read.is_awaited = is_awaited;
   const auto ends = set.stream(0, 1, read);
   set.flow(0, 0, {{}, {own()}, false, {ends.out}, Fold::left, "give"});
   set.flow(1, 0, {{}, {ends.in}, true, {}, Fold::left, "take"});

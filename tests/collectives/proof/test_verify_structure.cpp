@@ -80,7 +80,7 @@ TEST(Verify, FormsOfLendAndHandover) {
   set = lent_broadcast(true);
   set.plans[0].out[0].peer = set.plans[1].in[0].peer = 0;
   EXPECT_TRUE(contains(first_fault(set), "a rank reads or writes nothing of its own in place"));
-  set = halves(true, true);
+  set = halves(true);
   set.plans[0].lanes[0].flows[0].keep = true;
   EXPECT_TRUE(contains(first_fault(set), "a flow whose operand is read in place has"));
   set = up_and_down();
@@ -89,7 +89,7 @@ TEST(Verify, FormsOfLendAndHandover) {
 }
 
 TEST(Verify, BlocksOfBothEndsAgree) {
-  PlanSet set = halves(true, true);
+  PlanSet set = halves(true);
   set.plans[0].lanes[0].flows[0].walk = at_block(0);
   EXPECT_TRUE(contains(first_fault(set), "carries another block than is expected"));
 }

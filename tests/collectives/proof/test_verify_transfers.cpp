@@ -59,16 +59,6 @@ TEST(VerifyTransfers, OneLineOfOffersIsTooFew) {
   EXPECT_EQ(fault_with(rules), "buffer offer 3 of a pairwise exchange is not in the line whose turn it is");
 }
 
-/// Towards another node the sender of a block waits for the credit of its last message.
-TEST(VerifyTransfers, EachMessageHasACredit) {
-  EXPECT_EQ(first_fault(direct(Collective::alltoall, 16)), "no fault");
-  EXPECT_EQ(verdict_of(direct(Collective::alltoall, 16)).proofs.credit_groups, 0);
-  ExecutorRules rules;
-  rules.exchange_group = credit_group;
-  EXPECT_EQ(first_fault(direct(Collective::alltoall, 16), rules),
-            "a block's last message shares its credit with 3 others, so its sender cannot see that it has been taken");
-}
-
 TEST(VerifyTransfers, TheSenderWaitsForReaders) {
   ExecutorRules rules;
   rules.read = [](TransferWay) { return false; };
@@ -93,13 +83,6 @@ TEST(VerifyTransfers, WaysAreThoseThatOffersAllow) {
   EXPECT_EQ(fault_with(rules), "a block goes by way 0, which the offers 0 and 0 do not allow");
   rules.way = [](const PairwiseExchange&, std::uint64_t, bool) { return TransferWay::through_slots; };
   EXPECT_EQ(fault_with(rules), "no fault") << "slots are always possible";
-}
-
-/// A block that used no slots leaves the credits that slots would have left.
-TEST(VerifyTransfers, CreditsMissingAfterABlockWithoutSlots) {
-  ExecutorRules rules;
-  rules.released = [](std::uint64_t, std::uint64_t ended, std::uint64_t) { return ended - 1; };
-  EXPECT_TRUE(contains(fault_with(rules), "a call without slots for messages 0 to 1 gives credits from 1 on"));
 }
 
 TEST(VerifyTransfers, OperandsOfAnAlltoallInPlaceAreOverwritten) {

@@ -99,29 +99,6 @@ TEST(GroupLeaders, AStreamOfTwoFlowsIsAlone) {
   EXPECT_EQ(group_leaders(plan, Nodes(3)), (std::vector<int>{-1, -1}));
 }
 
-TEST(CreditGroup, IsAPowerOfTwoThatLeavesMostSlotsFree) {
-  const Stream stream = {.peer = 1};
-  for (int slots = 1; slots < EngineBalancer::kSlotsLeast; ++slots) {
-    const int group = credit_group(stream, slots);
-    EXPECT_EQ(group & (group - 1), 0) << slots;
-    EXPECT_EQ(slots % group, 0) << slots;
-    EXPECT_TRUE(group == 1 || slots / group >= 4) << slots;
-    EXPECT_TRUE(group == 1 || slots / group <= kCreditGroupsMax) << slots;
-  }
-  EXPECT_EQ(credit_group(stream, 4), 1);
-  EXPECT_EQ(credit_group(stream, 8), 2);
-  EXPECT_EQ(credit_group(stream, 12), 2);
-  EXPECT_EQ(credit_group(stream, 16), 4);
-  EXPECT_EQ(credit_group(stream, 15), 1);
-}
-
-TEST(CreditGroup, IsOneWhereEachCreditCounts) {
-  EXPECT_EQ(credit_group({.peer = 1}, EngineBalancer::kSlotsLeast), 1) << "engines are timed by it";
-  Stream several = {.peer = 1};
-  several.messages_per_segment = 3;
-  EXPECT_EQ(credit_group(several, 16), 1) << "a wait could be for the same segment";
-}
-
 /// A stream over two engines, of which the second takes ten times as long, and its credits.
 class SharedStream {
  public:

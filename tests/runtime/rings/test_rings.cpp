@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/plan/crediting.hpp"
 #include "runtime/plan/ring_rules.hpp"
 #include "runtime/rings/ring_area.hpp"
 #include "runtime/rings/ring_ends.hpp"
@@ -211,6 +212,23 @@ TEST(RingRules, WhatIsNotPublishedLeavesEntries) {
     const int every = entry_published_every(entries);
     EXPECT_GE(every, 1);
     EXPECT_GE(entries - (every - 1), (3 * entries) / 4);
+  }
+}
+
+/// A message waits for the group that contains the message that had its entry, and groups follow one another.
+TEST(Credits, OfAGroupFreeAllItsEntries) {
+  for (std::uint64_t entries = 1; entries <= kRingEntriesMax; entries *= 2) {
+    for (std::uint64_t group = 1; group <= entries; group *= 2) {
+      SCOPED_TRACE(std::to_string(entries) + " entries, groups of " + std::to_string(group));
+      for (std::uint64_t message = 0; message < 3 * entries; ++message) {
+        ASSERT_EQ(credited_group(message, group), message - message % group);
+        if (message < entries) continue;
+        const std::uint64_t first = awaited_group(message, entries, group);
+        ASSERT_EQ(credited_group(first, group), first) << "nobody gives that credit";
+        ASSERT_LE(first, message - entries);
+        ASSERT_GT(first + group, message - entries);
+      }
+    }
   }
 }
 
