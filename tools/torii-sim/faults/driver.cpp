@@ -257,9 +257,11 @@ void Driver::wait_until(std::size_t step) {
   }
 }
 
-void Driver::wait_for(Call& call) {
+torii_status Driver::wait_for(Call& call) {
   torii_request* request = std::exchange(call.request, nullptr);
-  judge(call, timed(Phase::waiting, "wait", [&] { return torii_wait(&request); }));
+  const torii_status status = timed(Phase::waiting, "wait", [&] { return torii_wait(&request); });
+  judge(call, status);
+  return status;
 }
 
 /// After a call the vectors belong to the rank, which writes to its input at once.

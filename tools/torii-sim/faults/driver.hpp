@@ -49,7 +49,7 @@ class Driver {
   void run_persistent(Call& call, const Words& words);
   void refuse(std::size_t index);
   void wait_until(std::size_t step);
-  void wait_for(Call& call);
+  torii_status wait_for(Call& call);
   void end_team(std::size_t team);
   torii_status meet(std::size_t team);
   void go_on_with_survivors(std::size_t team);

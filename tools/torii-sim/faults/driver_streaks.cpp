@@ -20,19 +20,20 @@ void Driver::lag(const Step& step, int number) {
   }
 }
 
-/// The vectors of a call are used again for the next one of its turn, which waits for it.
+/// The vectors of a call are used again for the next one of its turn, which waits for it. After a failure peers may
+/// still read them, so they stay as they are: the team refuses the next call.
 Driver::Call& Driver::next_in_streak(std::size_t index, int number, std::vector<Call*>& made) {
   const Step& step = history_.steps[index];
   const DrawnCall spec = step.streak.call(step.call.seed, number);
   Call*& place = made[step.streak.turn(step.call.seed, number)];
   if (place == nullptr) place = &make(index, spec, step.memory[static_cast<std::size_t>(rank_)]);
   Call& call = *place;
-  if (call.request != nullptr) wait_for(call);
+  const bool has_failed = call.request != nullptr && wait_for(call) != TORII_OK;
   if (call.vectors.has_changed()) {
     job_.fail(rank_, "memory was written after its call had ended" + where(index, step.team));
   }
   call.spec = spec;
-  call.vectors.fill_anew(spec.seed);
+  if (!has_failed) call.vectors.fill_anew(spec.seed);
   return call;
 }
 
