@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include "perf/common/failure.hpp"
 
@@ -39,18 +40,28 @@ const MpiModule* open_module(const fs::path& program) {
   return static_cast<const MpiModule*>(found);
 }
 
+/// MPI_Init starts a daemon where no mpirun has started the program, which the build of a manual page cannot rely on.
+bool asks_for_text(int argc, char** argv) {
+  const std::string_view word = argc == 2 ? argv[1] : "";
+  return word == "--help" || word == "--version";
+}
+
 }  // namespace
 
 const MpiModule* Mpi::module_ = nullptr;
 
 Mpi::Mpi(int& argc, char**& argv) {
   module_ = open_module(argc > 0 ? argv[0] : "");
+  if (asks_for_text(argc, argv)) return;
   module_->init(&argc, &argv);
+  is_initialized_ = true;
   rank_ = module_->rank();
   ranks_ = module_->ranks();
 }
 
-Mpi::~Mpi() { module_->finalize(); }
+Mpi::~Mpi() {
+  if (is_initialized_) module_->finalize();
+}
 
 std::string Mpi::version() {
   // The library says "Open MPI v4.1.4, package: ..." or "MPICH Version: <blanks> 4.0.2" and more lines of itself.

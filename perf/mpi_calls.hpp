@@ -14,7 +14,8 @@ namespace torii::perf {
 /// opens torii_mpi_NAME.so, beside it.
 class Mpi {
  public:
-  /// Ends the process with a message and code 3 where there is no such module.
+  /// Ends the process with a message and code 3 where there is no such module. MPI is not initialized where the command
+  /// line is --help or --version alone: each process then is rank 0 of 1.
   Mpi(int& argc, char**& argv);
   ~Mpi();
   Mpi(const Mpi&) = delete;
@@ -37,6 +38,7 @@ class Mpi {
 
  private:
   static const MpiModule* module_;
+  bool is_initialized_ = false;
   int rank_ = 0;
   int ranks_ = 1;
 };

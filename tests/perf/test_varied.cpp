@@ -98,6 +98,20 @@ TEST_F(VariedTest, TheProgramOpensTheModuleOfItsName) {
   EXPECT_TRUE(holds(run({path("varied_perf.none")}).output, "cannot open the module of its MPI: "));
 }
 
+/// Builds make manual pages of them where MPI may not be able to start.
+TEST_F(VariedTest, HelpNeedsNoMpi) {
+  const std::vector<std::string> no_mpi = {"OPAL_PREFIX=" + path("nowhere")};
+  for (const std::string name : {"compare_mpi.openmpi", "varied_perf.openmpi"}) {
+    const std::string program = bin_dir() + "/" + name;
+    if (!fs::exists(program)) GTEST_SKIP() << "Open MPI is not here";
+    for (const std::string question : {"--help", "--version"}) {
+      const Outcome told = run({program, question}, no_mpi);
+      EXPECT_EQ(told.code, 0) << told.output;
+    }
+    EXPECT_NE(run({program}, no_mpi).code, 0) << "the setting stops no MPI";
+  }
+}
+
 TEST_F(VariedTest, EverySequenceIsRightBesideEachMpi) {
   int found = 0;
   for (const std::string mpi : {"openmpi", "mpich"}) {
