@@ -13,7 +13,7 @@ namespace torii {
 struct PairsPlace {
   std::size_t offset = 0;  ///< from the beginning of that memory
   std::size_t bytes = 0;
-  /// Of the ranks for which the memory was taken, maybe more than there are: then the messages of all members fit.
+  /// They fit the ranks for which the memory was taken, which may be more than there are.
   PairSizes sizes;
 };
 

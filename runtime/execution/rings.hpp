@@ -53,7 +53,7 @@ struct RingPlace {
   std::uint32_t messages = 1;    ///< per segment; bundles, where there are any
   std::byte* entries = nullptr;  ///< in: own arena. out: the peer's, within the node
   std::size_t stride = 0;        ///< from one entry to the next
-  // Of a stream between nodes:
+  // For a stream between nodes alone:
   std::uint32_t credit_group = 1;  ///< so many consecutive messages share a credit
   RingEngines engines;
   std::uint64_t entries_offset = 0;   ///< in the receiver's arena

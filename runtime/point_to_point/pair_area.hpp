@@ -35,7 +35,7 @@ class PairArea {
   explicit PairArea(const PairSizes& sizes) noexcept : sizes_(sizes) {}
 
   const PairSizes& sizes() const noexcept { return sizes_; }
-  /// Of a team on one node: all that has to be zero.
+  /// All that has to be zero in a team on one node.
   std::size_t words_bytes() const noexcept { return mates() * (entries_bytes() + kLineBytes); }
   std::size_t total_bytes() const noexcept;
 

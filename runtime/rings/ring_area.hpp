@@ -83,9 +83,6 @@ struct RingSizes {
     if (!several_nodes()) return stream;
     return kind == RingKind::exchange ? 0 : kFlowKinds * stream + static_cast<int>(kind);
   }
-  constexpr RingKind kind_of(int ring) const noexcept {
-    return static_cast<RingKind>(ring == 0 ? 0 : (ring - 1) % kFlowKinds + 1);
-  }
   /// Plans of the kind have messages for which so many of the sizes of entries suffice.
   constexpr int sizes_of(RingKind kind) const noexcept {
     return kind == RingKind::exchange ? exchange_sizes : flow_sizes;

@@ -193,7 +193,7 @@ class PlanRank {
     give_entries(plan, rings, placement.distant_size);
   }
 
-  /// Of all ranks among those of this node; none if all are here.
+  /// For each rank its number among those of this node, or -1; nothing if all are on one node.
   std::vector<int> places(const RingSizes& sizes) const {
     std::vector<int> places;
     int before = 0;

@@ -73,9 +73,9 @@ TEST_P(Delays, ChangeNoBit) {
       ASSERT_TRUE(shared.ok());
       EXPECT_TRUE(shared.has_results_of(plain));
     }
-    // Of all engines, or of one that is slow. Only what goes to another node is put, and arrives in any order.
+    // All engines are late, or one that is slow. Only what goes to another node is put, and arrives in any order.
     run.faults = {.seed = seed, .delayed = 0.2, .delay_us_max = seed % 2 == 0 ? 60 : 0};
-    // Of the four engines the last serves no pair of so few nodes.
+    // The last of the four engines serves no pair of so few nodes.
     const auto slow = static_cast<int>(seed % 3);
     if (seed % 5 == 0) run.faults = {.seed = seed, .delayed = 1, .delay_us_max = 100, .engine = slow};
     run.nodes.clear();
@@ -196,7 +196,7 @@ TEST(FailingPuts, ToALostPeerNameIt) {
   run.deadline_s = 0.5;
   run.faults = {.puts_until_fail = 5, .lost_peer = 2};
   const PlanOutcome outcome = run_plans(run, filler(run));
-  // Of three in a ring it alone puts payload to rank 2. Rank 0 gives it credits, each for many messages.
+  // Rank 1 alone puts payload to rank 2: the three are a ring. Rank 0 gives it credits, each for many messages.
   EXPECT_EQ(outcome.status[1], Status::peer_lost);
   EXPECT_EQ(outcome.status[2], Status::timeout);
 }
