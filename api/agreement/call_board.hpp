@@ -21,6 +21,9 @@ class CallBoard {
   virtual bool has_come_to(int member, std::uint64_t sequence) noexcept = 0;
   /// The last call up to which the member has ended all.
   virtual std::uint64_t completed_by(int member) noexcept = 0;
+  /// The last call up to which a member of this node has made or refused all: its notices of refused ones are there to
+  /// be read. 0: not known, as always of members of other nodes, whose messages may overtake each other.
+  virtual std::uint64_t settled_by(int member) noexcept = 0;
   /// When the member last looked after a call that it waits in, as far as this rank knows.
   virtual std::int64_t last_attentive_ns(int member) noexcept = 0;
   virtual std::span<const RefusalNotice> refusals_of(int member) noexcept = 0;

@@ -28,4 +28,12 @@ bool has_recorded(const TeamControl& control, std::uint64_t sequence) noexcept {
   return std::any_of(control.call_records, control.call_records + kSharedRecords, line_shows);
 }
 
+std::uint64_t last_recorded(const TeamControl& control) noexcept {
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i < kSharedRecords; ++i) {
+    last = std::max(last, control.call_records[i].sequence.load(std::memory_order_acquire));
+  }
+  return last;
+}
+
 }  // namespace torii

@@ -29,5 +29,7 @@ constexpr bool is_at_or_after(std::uint64_t shown, std::uint64_t sequence) noexc
 }
 /// True when the call records contain that call, or a later one of the same order.
 bool has_recorded(const TeamControl& control, std::uint64_t sequence) noexcept;
+/// The last call on the shared channels that the call records contain; 0: none.
+std::uint64_t last_recorded(const TeamControl& control) noexcept;
 
 }  // namespace torii

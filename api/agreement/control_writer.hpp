@@ -87,7 +87,7 @@ struct alignas(kLineBytes) PeerInbox {
   ControlBlocks blocks[kCopies];
   /// The runs of calls that the sender has refused. The notices of a run are by turns in two places, since an older
   /// notice may come after the next. The signals may be overwritten at any time; they mean nothing.
-  static constexpr std::size_t kNoticePlaces = 2 * kNotices;
+  static constexpr std::size_t kNoticePlaces = kNoticePlacesMost;
   struct alignas(kLineBytes) {
     std::uint64_t signal;
   } refusal_lines[kNoticePlaces];

@@ -40,6 +40,10 @@ std::uint64_t NetworkCallBoard::completed_by(int member) noexcept {
   return std::max(messages_.view(member).snapshot.completed, messages_.view(member, true).snapshot.completed);
 }
 
+std::uint64_t NetworkCallBoard::settled_by(int member) noexcept {
+  return members_.is_distant(member) ? 0 : mates_.settled_by(member);
+}
+
 std::int64_t NetworkCallBoard::last_attentive_ns(int member) noexcept {
   if (!members_.is_distant(member)) return mates_.last_attentive_ns(member);
   return std::max(messages_.view(member).changed_ns, messages_.view(member, true).changed_ns);

@@ -23,6 +23,7 @@ class NetworkCallBoard final : public CallBoard {
   std::optional<CallSnapshot> snapshot_of(int member, std::uint64_t sequence) noexcept override;
   bool has_come_to(int member, std::uint64_t sequence) noexcept override;
   std::uint64_t completed_by(int member) noexcept override;
+  std::uint64_t settled_by(int member) noexcept override;
   std::int64_t last_attentive_ns(int member) noexcept override;
   std::span<const RefusalNotice> refusals_of(int member) noexcept override;
   bool has_departed(int member) noexcept override;

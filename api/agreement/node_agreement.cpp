@@ -2,6 +2,8 @@
 // Words of TeamControl: the failure record, call records, departures.
 #include "api/agreement/node_agreement.hpp"
 
+#include <algorithm>
+
 #include "api/agreement/call_records.hpp"
 #include "runtime/base/deadline.hpp"
 
@@ -41,6 +43,13 @@ bool NodeCallBoard::has_come_to(int member, std::uint64_t sequence) noexcept {
 
 std::uint64_t NodeCallBoard::completed_by(int member) noexcept {
   return members_.control(member).completed.load(std::memory_order_acquire);
+}
+
+/// A call may yet be refused although its record is there (an operation that is prepared), but none before it. The
+/// member writes a notice before it records its next call, and before it counts the refused one as ended.
+std::uint64_t NodeCallBoard::settled_by(int member) noexcept {
+  const std::uint64_t come_to = last_recorded(members_.control(member));
+  return std::max(completed_by(member), come_to == 0 ? 0 : come_to - 1);
 }
 
 std::int64_t NodeCallBoard::last_attentive_ns(int member) noexcept {

@@ -16,11 +16,69 @@ bool is_blank(const RefusalNotice& place) noexcept {
   return std::atomic_ref(const_cast<std::uint64_t&>(place.number)).load(std::memory_order_acquire) == 0;
 }
 
+/// A peer's notices, as many as can be read now.
+struct SeenNotices {
+  std::array<RefusalNotice, kNoticePlacesMost> list{};
+  std::size_t count = 0;
+  bool are_whole = true;  ///< none is being written
+};
+
 std::uint64_t check_of(const Words& words) noexcept {
   // No sum of a notice of which only the number has come is 0, as the sum in blank memory is.
   std::uint64_t sum = 0x9e3779b97f4a7c15ULL;
   for (std::size_t i = 0; i + 1 < kWords; ++i) sum = (sum ^ words[i] ^ (sum >> 29)) * 0xbf58476d1ce4e5b9ULL;
   return sum;
+}
+
+SeenNotices see(std::span<const RefusalNotice> places) noexcept {
+  SeenNotices seen;
+  for (const RefusalNotice& place : places) {
+    if (const std::optional<RefusalNotice> notice = read_notice(place)) {
+      seen.list[seen.count++] = *notice;
+    } else if (!is_blank(place)) {
+      seen.are_whole = false;
+    }
+  }
+  return seen;
+}
+
+/// A rank that has these notices may have refused any call before this one: run n + kNotices overwrites run n. A run
+/// that was read before it was overwritten says nothing of those after it, which may be overwritten too.
+std::uint64_t known_from(std::span<const RefusalNotice> notices) noexcept {
+  std::uint64_t latest = 0;
+  for (const RefusalNotice& notice : notices) latest = std::max(latest, notice.number);
+  if (latest <= kNotices) return 0;
+  std::uint64_t first = UINT64_MAX;
+  for (const RefusalNotice& notice : notices) {
+    if (notice.number + kNotices > latest) first = std::min(first, notice.first);
+  }
+  return first;
+}
+
+/// The first call from `sequence` on that is in none of the runs.
+std::uint64_t first_outside(std::span<const RefusalNotice> runs, std::uint64_t sequence) noexcept {
+  const auto contains = [&](const RefusalNotice& run) {
+    return run.number != 0 && run.first <= sequence && sequence <= run.last;
+  };
+  for (;;) {
+    const auto run = std::ranges::find_if(runs, contains);
+    if (run == runs.end()) return sequence;
+    sequence = run->last + 1;
+  }
+}
+
+/// The earliest call up to `last` that is in one of the runs `refused`, but that a rank with the runs `others` made.
+std::optional<RefusedCall> earliest_alone(std::span<const RefusalNotice> refused, std::span<const RefusalNotice> others,
+                                          std::uint64_t last) noexcept {
+  const std::uint64_t from = known_from(others);
+  std::optional<RefusedCall> earliest;
+  for (const RefusalNotice& run : refused) {
+    if (run.number == 0) continue;
+    const std::uint64_t made = first_outside(others, std::max(run.first, from));
+    if (made > std::min(run.last, last)) continue;
+    if (!earliest || made < earliest->sequence) earliest = {made, run};
+  }
+  return earliest;
 }
 
 }  // namespace
@@ -71,44 +129,19 @@ const RefusalNotice& RefusedCalls::add(std::uint64_t sequence, std::string_view 
   return notice;
 }
 
-/// The first call from `sequence` on that is in no run which this rank knows of.
-std::uint64_t RefusedCalls::first_made_from(std::uint64_t sequence) const noexcept {
-  const auto contains = [&](const RefusalNotice& own) {
-    return own.number != 0 && own.first <= sequence && sequence <= own.last;
-  };
-  for (;;) {
-    const auto run = std::ranges::find_if(own_, contains);
-    if (run == own_.end()) return sequence;
-    sequence = run->last + 1;
-  }
-}
-
 std::optional<RefusedCall> RefusedCalls::refused_by_peer_alone(std::span<const RefusalNotice> peer,
                                                                std::uint64_t own_sequence) const noexcept {
-  // Older notices of this rank are overwritten: it may have refused any call before its oldest notice.
-  std::uint64_t known_from = 0;
-  if (number_ > kNotices) known_from = own_[(number_ + 1) % kNotices].first;
-  std::optional<RefusedCall> earliest;
-  for (const RefusalNotice& place : peer) {
-    const std::optional<RefusalNotice> notice = read_notice(place);
-    if (!notice) continue;
-    const std::uint64_t made = first_made_from(std::max(notice->first, known_from));
-    if (made > std::min(notice->last, own_sequence)) continue;
-    if (!earliest || made < earliest->sequence) earliest = {made, *notice};
-  }
-  return earliest;
+  const SeenNotices theirs = see(peer);
+  return earliest_alone({theirs.list.data(), theirs.count}, own_, own_sequence);
 }
 
-/// Nothing also where the peer may have refused the call so long ago that its notice is gone, or is being written.
-std::optional<RefusedCall> RefusedCalls::missing_in(std::span<const RefusalNotice> peer,
-                                                    const RefusalNotice& own) noexcept {
-  std::uint64_t first = own.first;
-  for (const RefusalNotice& place : peer) {
-    const std::optional<RefusalNotice> notice = read_notice(place);
-    if (notice ? notice->last >= own.last : !is_blank(place)) return {};
-    if (notice) first = std::max(first, notice->last + 1);
-  }
-  return RefusedCall{first, own};
+/// Nothing while the peer writes a notice: the one that was there may be of a call that is looked at.
+std::optional<RefusedCall> RefusedCalls::refused_here_alone(std::span<const RefusalNotice> peer,
+                                                            std::uint64_t peer_settled) const noexcept {
+  if (is_empty() || peer_settled == 0) return {};
+  const SeenNotices theirs = see(peer);
+  if (!theirs.are_whole) return {};
+  return earliest_alone(own_, {theirs.list.data(), theirs.count}, peer_settled);
 }
 
 }  // namespace torii

@@ -33,6 +33,8 @@ static_assert(sizeof(RefusalNotice) == 2 * kLineBytes);
 
 /// The last runs of a rank: number n stands in place n % kNotices. Zeroed memory holds none.
 inline constexpr std::size_t kNotices = 8;
+/// The most places for the notices of one rank. Between nodes each run has two of them (AgreementMessages).
+inline constexpr std::size_t kNoticePlacesMost = 2 * kNotices;
 /// The most runs of refused calls one after the other; so many runs before them are still known.
 inline constexpr int kRunsInARow = 4;
 using RefusalNotices = std::array<RefusalNotice, kNotices>;
@@ -56,24 +58,17 @@ class RefusedCalls {
   /// Call number `sequence` is refused. Returns the notice that peers have to see, which may be the last one again.
   const RefusalNotice& add(std::uint64_t sequence, std::string_view reason) noexcept;
   std::optional<RefusalNotice> last() const noexcept { return last_notice(own_); }
-  /// The last refused call; 0: there is none.
-  std::uint64_t last_sequence() const noexcept { return number_ == 0 ? 0 : latest().last; }
-  /// A call that the peer refused and this rank, whose last call is `own_sequence`, made.
+  bool is_empty() const noexcept { return number_ == 0; }
+  // The earliest call that one of two ranks refused and the other one made, as far as their last notices tell.
+  /// Refused by the peer. This rank's last call is `own_sequence`.
   std::optional<RefusedCall> refused_by_peer_alone(std::span<const RefusalNotice> peer,
                                                    std::uint64_t own_sequence) const noexcept;
-  /// A call of the last run that this rank refused and the peer made. `has_passed(sequence)` tells whether the peer has
-  /// made or refused a call later than `sequence`. It is asked before the peer's notices are read.
-  template <class HasPassed>
+  /// Refused by this rank. `peer_settled`: as CallBoard::settled_by(), read before the peer's notices.
   std::optional<RefusedCall> refused_here_alone(std::span<const RefusalNotice> peer,
-                                                HasPassed&& has_passed) const noexcept {
-    if (number_ == 0 || !has_passed(latest().last)) return {};
-    return missing_in(peer, latest());
-  }
+                                                std::uint64_t peer_settled) const noexcept;
 
  private:
   const RefusalNotice& latest() const noexcept { return own_[number_ % kNotices]; }
-  std::uint64_t first_made_from(std::uint64_t sequence) const noexcept;
-  static std::optional<RefusedCall> missing_in(std::span<const RefusalNotice> peer, const RefusalNotice& own) noexcept;
 
   RefusalNotices own_{};
   std::uint64_t number_ = 0;

@@ -115,14 +115,11 @@ void FailureMonitor::set_request(OwnView& own, const Request& request) const {
   own.phase = [this, &request] { return phase_text(request); };
 }
 
+/// Nothing is known here of members of other nodes: there the member finds this rank's notice, or find_other_call()
+/// finds that signatures differ.
 void FailureMonitor::look_for_refusals() noexcept {
-  const std::uint64_t refused = calls_.refused().last_sequence();
-  if (refused == 0) return;
-  // Between nodes messages may overtake each other: there the member finds this rank's notice, or find_other_call()
-  // finds that signatures differ.
-  for (MemberView& view : watched_) {
-    view.has_passed_refusal = !view.is_distant && board_.has_come_to(view.member, refused + 1);
-  }
+  if (calls_.refused().is_empty()) return;
+  for (MemberView& view : watched_) view.last_settled = board_.settled_by(view.member);
 }
 
 /// Signatures are salted with the calls before, so all calls after the first one that differs do differ. That one is

@@ -107,8 +107,7 @@ std::int64_t OwnView::calls_are_told_ns() const noexcept { return std::min(kCall
 
 std::optional<Finding> find_refused_call(std::span<const MemberView> watched, const OwnView& own) {
   for (const MemberView& view : watched) {
-    const auto has_passed = [&](std::uint64_t) { return view.has_passed_refusal; };
-    if (const auto ours = own.refused->refused_here_alone(view.refusals, has_passed)) {
+    if (const auto ours = own.refused->refused_here_alone(view.refusals, view.last_settled)) {
       return refused_by(own.member, text_of(own), *ours);
     }
     if (const auto theirs = own.refused->refused_by_peer_alone(view.refusals, own.last_settled)) {

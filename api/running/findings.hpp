@@ -33,9 +33,9 @@ struct MemberView {
   // For find_refused_call(), find_other_call().
   CallSnapshot call = {};       ///< at the place of this rank's call; sequence 0: not known
   CallSnapshot last_call = {};  ///< at the place of this rank's last call in order, if that is another one
-  /// It has come to a call behind the last one that this rank refused. Looked at after the calls above.
-  bool has_passed_refusal = false;
-  /// The member may be writing them. Read after the above: a member writes a notice before it records its next call.
+  /// As CallBoard::settled_by(), if this rank has refused a call. Looked at after the calls above.
+  std::uint64_t last_settled = 0;
+  /// The member may be writing them. Read after the above: a member writes a notice before it tells more of its calls.
   std::span<const RefusalNotice> refusals;
 
   // For find_dead_member(), find_silent_members().

@@ -117,6 +117,39 @@ TEST(RefusedOnOneRank, AnyNumberOfTimesInARow) {
   }
 }
 
+/// Rank 0 makes calls that need nobody, or start only, and waits in another team then: it does not look, and comes to
+/// none of rank 1's later calls.
+TEST(RefusedOnOneRank, WhileThePeerWaitsInAnotherTeam) {
+  for (const bool is_started : {false, true}) {
+    run_as_threads(kTwo, [=](torii_context*, torii_team* team) {
+      torii_team* twin = nullptr;
+      ASSERT_EQ(torii_team_split(team, 0, 0, nullptr, &twin), TORII_OK);
+      int value = 1;
+      int sum = 0;
+      int before = 0;
+      const torii_call call = make_call(TORII_ALLREDUCE, &value, &sum, 1, TORII_I32);
+      torii_request* request = nullptr;
+      if (torii_team_rank(team) == 0) {
+        if (is_started) {
+          EXPECT_EQ(torii_start(twin, &call, &request), TORII_OK) << torii_last_error();
+        }
+        EXPECT_EQ(torii_exscan(twin, &value, &before, 1, TORII_I32, TORII_SUM), TORII_OK) << torii_last_error();
+      } else {
+        for (int i = 0; i < 12; ++i) EXPECT_EQ(torii_run(twin, nullptr), TORII_INVALID_ARGUMENT);
+        const auto begin = std::chrono::steady_clock::now();
+        EXPECT_EQ(torii_exscan(twin, &value, &before, 1, TORII_I32, TORII_SUM), TORII_MISMATCH);
+        const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+        EXPECT_TRUE(says(torii_last_error(), "rank 1 on host")) << torii_last_error();
+        EXPECT_TRUE(says(torii_last_error(), "refused its call 1 on this team")) << torii_last_error();
+        EXPECT_LT(waited.count(), 5);
+      }
+      EXPECT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();
+      EXPECT_EQ(torii_wait(&request), request == nullptr ? TORII_OK : TORII_MISMATCH) << torii_last_error();
+      EXPECT_EQ(torii_team_destroy(twin), TORII_OK);
+    });
+  }
+}
+
 /// Also where others have failed the team by then, which is a matter of time.
 TEST(RefusedOnOneRank, ARankHearsOfItsOwnMistakeFirst) {
   run_as_threads(kTwo, [](torii_context*, torii_team* team) {

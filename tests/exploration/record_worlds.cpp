@@ -91,6 +91,37 @@ class RefusalNoticesInOnePlace final : public TwoSides {
   }
 };
 
+/// Both ranks refuse the same calls, more runs than there are places for notices. The reader must not take any of them
+/// for a call that the writer made.
+class CallsThatBothRefuse final : public TwoSides {
+  static TeamControl& control() { return *reinterpret_cast<TeamControl*>(ground()); }
+  /// Run `n` is one call. The runs between are not published, so that two places are written twice and the others
+  /// never.
+  static constexpr std::uint64_t call_of(std::uint64_t n) { return 10 * n; }
+  static constexpr bool is_published(std::uint64_t n) { return n <= 2 || n > kNotices; }
+  static constexpr std::uint64_t kRuns = kNotices + 2;
+  void write() override {
+    RefusedCalls calls;
+    for (std::uint64_t run = 1; run <= kRuns; ++run) {
+      const RefusalNotice& notice = calls.add(call_of(run), "refused");
+      if (!is_published(run)) continue;
+      write_notice(control().refusals[run % kNotices], notice);
+      control().completed.store(call_of(run), std::memory_order_release);
+    }
+  }
+  void read() override {
+    RefusedCalls calls;
+    for (std::uint64_t run = 1; run <= kRuns; ++run) {
+      if (is_published(run)) (void)calls.add(call_of(run), "refused");
+    }
+    const std::uint64_t settled = control().completed.load(std::memory_order_acquire);
+    if (const auto found = calls.refused_here_alone(control().refusals, settled)) {
+      explorer().fail("call " + std::to_string(found->sequence) +
+                      " counts as made by the rank that has refused it too");
+    }
+  }
+};
+
 using Addresses = shared_memory::AddressTable;
 constexpr std::uintptr_t kLookedUp = 0x5000;
 constexpr std::int64_t kBefore = 0x100000;
@@ -158,5 +189,6 @@ class AdoptedAddresses final : public TwoSides {
 std::unique_ptr<World> adopted_addresses(AddressChange change) { return std::make_unique<AdoptedAddresses>(change); }
 std::unique_ptr<World> call_records() { return std::make_unique<CallRecords>(); }
 std::unique_ptr<World> refusal_notices() { return std::make_unique<RefusalNoticesInOnePlace>(); }
+std::unique_ptr<World> calls_that_both_refuse() { return std::make_unique<CallsThatBothRefuse>(); }
 
 }  // namespace torii::exploration

@@ -17,5 +17,7 @@ std::unique_ptr<World> adopted_addresses(AddressChange change);
 std::unique_ptr<World> call_records();
 /// A rank refuses two calls, with notices in one place.
 std::unique_ptr<World> refusal_notices();
+/// Two ranks refuse the same calls, and one of them compares notices.
+std::unique_ptr<World> calls_that_both_refuse();
 
 }  // namespace torii::exploration

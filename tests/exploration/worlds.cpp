@@ -77,6 +77,7 @@ std::vector<Listed> worlds(bool full) {
   }
   all.push_back({"call records", true, call_records});
   all.push_back({"refusal notices", true, refusal_notices});
+  all.push_back({"calls that both refuse", true, calls_that_both_refuse});
   const auto add = [&](std::string name, bool is_short, std::vector<Caller> callers) {
     all.push_back({"survivors: " + std::move(name), is_short, [callers] { return survivors(callers); }});
   };

@@ -76,12 +76,31 @@ TEST(RefusedCalls, APeersNoticeCountsWhenTheCallWasMadeHere) {
 TEST(RefusedCalls, AnOwnRefusalCountsWhenThePeerWentOnWithoutOne) {
   Rank own;
   Rank peer;
-  own.refuse(5);
-  const auto at = [](std::uint64_t last) { return [=](std::uint64_t sequence) { return last > sequence; }; };
-  EXPECT_FALSE(own.calls.refused_here_alone(peer.published, at(5))) << "the peer may be about to refuse call 5";
-  EXPECT_TRUE(own.calls.refused_here_alone(peer.published, at(6)));
+  EXPECT_FALSE(own.calls.refused_here_alone(peer.published, 100)) << "this rank has refused nothing";
+  own.refuse(5, "result is NULL");
+  EXPECT_FALSE(own.calls.refused_here_alone(peer.published, 0)) << "nothing is known of the peer";
+  EXPECT_FALSE(own.calls.refused_here_alone(peer.published, 4)) << "the peer may yet refuse call 5";
+  const auto found = own.calls.refused_here_alone(peer.published, 5);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->sequence, 5U);
+  EXPECT_STREQ(found->notice.text.data(), "result is NULL");
   peer.refuse(5);
-  EXPECT_FALSE(own.calls.refused_here_alone(peer.published, at(6)));
+  EXPECT_FALSE(own.calls.refused_here_alone(peer.published, 5));
+}
+
+/// The peer made the first call of the run, and does not come to the last one.
+TEST(RefusedCalls, APeerNeedNotPassTheWholeRun) {
+  Rank own;
+  Rank peer;
+  for (std::uint64_t sequence = 3; sequence <= 14; ++sequence) own.refuse(sequence);
+  EXPECT_FALSE(own.calls.refused_here_alone(peer.published, 2));
+  const auto found = own.calls.refused_here_alone(peer.published, 4);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->sequence, 3U);
+  peer.refuse(3);
+  peer.refuse(4);
+  EXPECT_FALSE(own.calls.refused_here_alone(peer.published, 4));
+  EXPECT_EQ(own.calls.refused_here_alone(peer.published, 5)->sequence, 5U);
 }
 
 /// In one run, and in runs between calls that are made.
@@ -122,12 +141,12 @@ TEST(RefusedCalls, AnyCallOfARowIsKnown) {
       ASSERT_TRUE(found) << made;
       EXPECT_EQ(found->sequence, made);
       EXPECT_EQ(found->notice.text.data(), row.told(made));
-      // The other side finds a call of its last run once this rank has passed all.
-      EXPECT_FALSE(peer.calls.refused_here_alone(own.published, [](std::uint64_t) { return false; }));
-      const auto missed = peer.calls.refused_here_alone(own.published, [](std::uint64_t) { return true; });
+      // The other side finds the same.
+      EXPECT_FALSE(peer.calls.refused_here_alone(own.published, made - 1));
+      const auto missed = peer.calls.refused_here_alone(own.published, made);
       ASSERT_TRUE(missed) << made;
-      EXPECT_GE(missed->sequence, made);
-      EXPECT_EQ(missed->notice.text.data(), row.told(missed->sequence));
+      EXPECT_EQ(missed->sequence, made);
+      EXPECT_EQ(missed->notice.text.data(), row.told(made));
     }
   }
 }
@@ -142,6 +161,69 @@ TEST(RefusedCalls, TheEarliestOfSeveralRunsIsNamed) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->sequence, 5U);
   EXPECT_STREQ(found->notice.text.data(), "run 0");
+  // The other side finds the same, also when this rank has refused a part of the runs.
+  const auto missed = peer.calls.refused_here_alone(own.published, 1000);
+  ASSERT_TRUE(missed);
+  EXPECT_EQ(missed->sequence, 5U);
+  EXPECT_STREQ(missed->notice.text.data(), "run 0");
+  for (std::uint64_t sequence = 5; sequence < 25; ++sequence) own.refuse(sequence);
+  for (std::uint64_t sequence = 105; sequence < 115; ++sequence) own.refuse(sequence);
+  const auto later = peer.calls.refused_here_alone(own.published, 1000);
+  ASSERT_TRUE(later);
+  EXPECT_EQ(later->sequence, 115U);
+  EXPECT_STREQ(later->notice.text.data(), "run 1");
+}
+
+/// The sum of its words does not fit: it may have told of any call.
+TEST(RefusedCalls, NothingCountsWhileThePeerWritesANotice) {
+  Rank own;
+  Rank peer;
+  own.refuse(5);
+  peer.refuse(9);
+  ASSERT_TRUE(own.calls.refused_here_alone(peer.published, 9));
+  ++peer.published[1].last;
+  EXPECT_FALSE(own.calls.refused_here_alone(peer.published, 9));
+  peer.published[1] = {};
+  peer.published[2].number = 2;
+  EXPECT_FALSE(own.calls.refused_here_alone(peer.published, 9)) << "the first word of a notice";
+}
+
+/// The peer has made more runs than it has places, since its reasons differ. It may have refused all calls before the
+/// oldest run that it still tells of.
+TEST(RefusedCalls, OverwrittenNoticesOfThePeerCountAsRefusals) {
+  constexpr std::uint64_t kRuns = 2 * kNotices + 3;
+  constexpr std::uint64_t kOldest = 10 * (kRuns - kNotices + 1);
+  Rank peer;
+  for (std::uint64_t run = 1; run <= kRuns; ++run) peer.refuse(10 * run);
+  for (std::uint64_t run = 1; run <= kRuns; ++run) {
+    Rank own;
+    own.refuse(10 * run);
+    EXPECT_FALSE(own.calls.refused_here_alone(peer.published, 1000)) << "both have refused call " << 10 * run;
+  }
+  for (const std::uint64_t sequence : {kOldest - 1, kOldest + 1}) {
+    Rank own;
+    own.refuse(sequence);
+    EXPECT_EQ(own.calls.refused_here_alone(peer.published, 1000).has_value(), sequence > kOldest) << sequence;
+  }
+  Rank all;
+  for (std::uint64_t sequence = kOldest - 5; sequence <= kOldest + 5; ++sequence) all.refuse(sequence);
+  EXPECT_EQ(all.calls.refused_here_alone(peer.published, 1000)->sequence, kOldest + 1);
+}
+
+/// Run 1 was read before it was overwritten, run 2 was to be read afterwards.
+TEST(RefusedCalls, AnOldNoticeSaysNothingOfThoseAfterIt) {
+  Rank peer;
+  peer.refuse(10);
+  const RefusalNotice first = peer.published[1];
+  for (std::uint64_t run = 2; run <= kNotices + 2; ++run) peer.refuse(10 * run);
+  peer.published[1] = first;
+  Rank own;
+  own.refuse(20);
+  EXPECT_FALSE(own.calls.refused_here_alone(peer.published, 10 * kNotices)) << "both have refused call 20";
+  own.refuse(35);
+  const auto found = own.calls.refused_here_alone(peer.published, 10 * kNotices);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->sequence, 35U);
 }
 
 TEST(RefusedCalls, AHalfWrittenNoticeIsNone) {

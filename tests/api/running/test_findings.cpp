@@ -109,9 +109,23 @@ TEST(FindRefusedCall, OfThisRankAlone) {
   Scene scene;
   (void)scene.refused.add(5, "count is too large");
   EXPECT_FALSE(find_refused_call(scene.watched, scene.own)) << "the others may yet refuse it";
-  scene.view(2).has_passed_refusal = true;
+  scene.view(2).last_settled = 4;
+  EXPECT_FALSE(find_refused_call(scene.watched, scene.own)) << "rank 2 may yet refuse it";
+  scene.view(2).last_settled = 5;
   expect(find_refused_call(scene.watched, scene.own), Status::mismatch, 1,
          "calls differ: rank 1 on host a refused its call 5 on this team, which other ranks made: count is too large");
+}
+
+/// Rank 2 waits in another team, after one call.
+TEST(FindRefusedCall, OfThisRankSeveralTimes) {
+  Scene scene;
+  for (std::uint64_t call = 3; call <= 8; ++call) (void)scene.refused.add(call, "count is too large");
+  scene.view(0).last_settled = 2;
+  scene.view(2).last_settled = 3;
+  expect(find_refused_call(scene.watched, scene.own), Status::mismatch, 1,
+         "calls differ: rank 1 on host a refused its call 3 on this team, which other ranks made: count is too large");
+  scene.refuse(2, 3);
+  EXPECT_FALSE(find_refused_call(scene.watched, scene.own)) << "both have refused it";
 }
 
 TEST(FindDeadMember, NamesTheLowest) {
