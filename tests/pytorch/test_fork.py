@@ -47,6 +47,12 @@ def refused(call):
         raise AssertionError("no error was raised")
 
 
+def wait_for_last_fork():
+    """Comes before a send to a receive that a child must find open: a rank that is slow may not have forked yet. A
+    barrier would wait for the receive too."""
+    dist.all_reduce(torch.ones(1))
+
+
 def ones(count=1):
     return [torch.ones(1) for _ in range(count)]
 
@@ -113,6 +119,7 @@ def test_operations_raise_when_they_start():
         in_child(lambda: refused(refused_at_first))  # without a progress thread
         works = [dist.irecv(torch.ones(1), 1 - rank) for _ in range(2)]
         in_child(lambda: everything_is_refused(works))
+        wait_for_last_fork()
         for work in works:
             dist.send(torch.ones(1), 1 - rank)
         for work in works:
@@ -130,14 +137,17 @@ def test_fork_while_the_progress_thread_is_inside():
     """No callback runs, and no tensor is dropped: CPython 3.11 may hang in a fork while a thread enters Python."""
     def check(rank):
         received = dist.irecv(torch.zeros(1), 1 - rank)
+        kept = []  # else the progress thread, late with a step, may drop its tensors during the fork of the next one
         for step in range(20):
             tensors = [torch.ones(1 << 14) for _ in range(4)]
             works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
             futures = [work.get_future() for work in works]
+            kept.append((tensors, works, futures))
             time.sleep(step * 2e-5)
             in_child(lambda: whatever_was_locked_is_refused(received))
             torch.futures.wait_all(futures)
             assert all(tensor[-1].item() == 2 for tensor in tensors)
+        wait_for_last_fork()
         dist.send(torch.ones(1), 1 - rank)
         received.wait()
 
