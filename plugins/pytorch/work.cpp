@@ -100,7 +100,7 @@ bool Work::wait_for(double seconds) {
 void Work::cancel() {
   for (torii_request*& request : requests_) {
     int cancelled = 0;
-    if (operation_.calls.empty()) (void)torii_request_cancel(&request, &cancelled);
+    if (has_one_peer()) (void)torii_request_cancel(&request, &cancelled);
     if (cancelled != 0) error_ = make_failure(TORII_ABORTED, "torii: the group was destroyed");
   }
 }

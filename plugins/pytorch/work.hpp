@@ -61,6 +61,7 @@ class Work final : public c10d::Work {
 
   // For the threads that drive the work.
   bool has_ended() const noexcept { return has_ended_.load(std::memory_order_acquire); }
+  bool has_one_peer() const noexcept { return operation_.calls.empty(); }  ///< is a send or a receive
   std::chrono::steady_clock::time_point started() const noexcept { return started_; }
   bool claim() noexcept;  ///< true: this thread drives it, until it ends or release()
   void release() noexcept { is_claimed_.store(false, std::memory_order_release); }

@@ -277,6 +277,21 @@ def test_sends_from_any_rank():
     job(check, 3)
 
 
+def test_a_barrier_does_not_wait_for_receives():
+    def check(rank):
+        tensor = torch.zeros(1)
+        summed = torch.ones(1 << 16)
+        received = dist.irecv(tensor, 1 - rank)
+        work = dist.all_reduce(summed, async_op=True)
+        dist.barrier()
+        assert work.is_completed() and summed[0] == 2  # but for collectives
+        dist.send(torch.ones(1), 1 - rank)
+        received.wait()
+        assert tensor[0] == 1
+
+    job(check)
+
+
 def test_quantized_and_other_types_are_moved():
     def check(rank):
         tensor = torch.quantize_per_tensor(torch.arange(4.0) * rank, 0.5, 0, torch.qint8)
