@@ -57,7 +57,7 @@ TEST(TuneCandidates, HoldTheBuiltInRowsOfANode) {
     EXPECT_NE(std::ranges::find(all, choice), all.end())
         << name(collective) << " of " << row.bytes_max << " bytes on " << row.ranks_max << ": " << to_text(choice);
   }
-  EXPECT_GT(rows, 30);
+  EXPECT_GT(rows, 10);
 }
 
 class TuneProgram : public tests::FolderTest {
@@ -140,6 +140,80 @@ TEST_F(TuneProgram, BadCommandLinesAreNamed) {
     EXPECT_EQ(outcome.code, 2) << bad.message << ": " << outcome.output;
     EXPECT_NE(outcome.output.find(bad.message), std::string::npos) << bad.message << ": " << outcome.output;
   }
+}
+
+/// perf/tune_rows with a program that stands for tune_perf and says how much slower calls are without a row.
+class TuneRows : public tests::FolderTest {
+ protected:
+  void SetUp() override {
+    FolderTest::SetUp();
+    stand_in(R"(
+import json, sys
+words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+with open(sys.argv[-1], "a") as file:
+    for cell in words["--cells"].split(","):
+        ratio = 1.2 if cell.startswith("reduce:") else 1.0
+        file.write(json.dumps({"candidates": [{"ratio": ratio}]}) + "\n")
+)");
+  }
+  void stand_in(const std::string& text) const {
+    std::filesystem::permissions(write("tune_perf", "#!/usr/bin/env python3\n" + text),
+                                 std::filesystem::perms::owner_all);
+  }
+  static std::string row(const std::string& collective, int ranks_max, const std::string& bytes_max,
+                         const std::string& algorithm, int segment_bytes) {
+    return R"({"collective": ")" + collective + R"(", "ranks": [1, )" + std::to_string(ranks_max) +
+           R"(], "bytes_max": )" + bytes_max + R"(, "algorithm": ")" + algorithm + R"(", "segment": )" +
+           std::to_string(segment_bytes) + R"(, "slots": 4, "window": 1})";
+  }
+  tests::Outcome tune_rows(const std::vector<std::string>& flags) const {
+    std::vector<std::string> command = {tests::source_dir() + "/perf/tune_rows", "--table", path("table.json"),
+                                        "--output", path("new.json")};
+    command.insert(command.end(), flags.begin(), flags.end());
+    return tests::run(command);
+  }
+};
+
+TEST_F(TuneRows, LeavesOutThoseThatWinNothing) {
+  const std::string wins = row("reduce", 2, "1024", "node", 1024);
+  const std::string last = row("reduce", 4, "null", "node", 4096);
+  const std::string others = row("scan", 16, "1024", "node", 1024);  // ring would serve 16 ranks
+  const std::string rest = row("scan", 16, "null", "ring", 4096);
+  const std::string kept = row("broadcast", 4, "null", "node", 4096);
+  const std::string wins_nothing = row("broadcast", 2, "1024", "node", 1024);
+  const std::string says_nothing = row("broadcast", 2, "null", "node", 4096);
+  const std::string all = "{\"version\": 1, \"rows\": [\n" + wins + ",\n" + last + ",\n" + others + ",\n" + rest +
+                          ",\n" + wins_nothing + ",\n" + says_nothing + ",\n" + kept + "\n]}\n";
+  write("table.json", all);
+  const tests::Outcome outcome = tune_rows({"--bin", folder_.string(), "--ranks", "2"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("# 5 rows stay, 2 go"), std::string::npos) << outcome.output;
+  std::ifstream file(path("new.json"));
+  const Json rows = Json::parse(file).at("rows");
+  const std::vector<std::string> stay = {wins, last, others, rest, kept};
+  ASSERT_EQ(rows.size(), stay.size());
+  for (size_t i = 0; i < stay.size(); ++i) EXPECT_EQ(rows[i], Json::parse(stay[i]));
+}
+
+TEST_F(TuneRows, RefusesWhatItCannotUse) {
+  write("table.json", "rows");
+  const tests::Outcome table = tune_rows({"--bin", folder_.string()});
+  EXPECT_EQ(table.code, 2) << table.output;
+  EXPECT_NE(table.output.find("--table '" + path("table.json") + "' is no tune file"), std::string::npos);
+  write("table.json", "{\"version\": 1, \"rows\": [\n" + row("reduce", 2, "1024", "node", 1024) + ",\n" +
+                          row("reduce", 4, "null", "node", 4096) + "\n]}\n");
+  const tests::Outcome ranks = tune_rows({"--bin", folder_.string(), "--ranks", "two"});
+  EXPECT_EQ(ranks.code, 2) << ranks.output;
+  EXPECT_NE(ranks.output.find("--ranks 'two' is no list of numbers"), std::string::npos) << ranks.output;
+  const tests::Outcome programs = tune_rows({"--bin", path("nowhere")});
+  EXPECT_EQ(programs.code, 2) << programs.output;
+  EXPECT_NE(programs.output.find("no tune_perf in '" + path("nowhere") + "'"), std::string::npos) << programs.output;
+  stand_in("import sys\nsys.exit('no memory')\n");
+  const tests::Outcome failed = tune_rows({"--bin", folder_.string()});
+  EXPECT_EQ(failed.code, 1) << failed.output;
+  EXPECT_NE(failed.output.find("tune_perf --ranks 2"), std::string::npos) << failed.output;
+  EXPECT_NE(failed.output.find("no memory"), std::string::npos) << failed.output;
+  EXPECT_FALSE(std::filesystem::exists(path("new.json")));
 }
 
 }  // namespace
