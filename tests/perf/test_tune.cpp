@@ -167,8 +167,8 @@ with open(sys.argv[-1], "a") as file:
            std::to_string(segment_bytes) + R"(, "slots": 4, "window": 1})";
   }
   tests::Outcome tune_rows(const std::vector<std::string>& flags) const {
-    std::vector<std::string> command = {tests::source_dir() + "/perf/tune_rows", "--table", path("table.json"),
-                                        "--output", path("new.json")};
+    std::vector<std::string> command = {(std::filesystem::path(tests::source_dir()) / "perf" / "tune_rows").string(),
+                                        "--table", path("table.json"), "--output", path("new.json")};
     command.insert(command.end(), flags.begin(), flags.end());
     return tests::run(command);
   }
