@@ -105,8 +105,12 @@ class Stranger {
       case 2:
         for (char& one : message) one = static_cast<char>(random_());
         break;
-      default:
-        message.insert(random_() % message.size(), 1 + random_() % 100, static_cast<char>(random_()));
+      default: {
+        // Another character than the one at that place: else what rank 0 reads first might be the whole message.
+        const std::size_t at = random_() % message.size();
+        message.insert(at, 1 + random_() % 100,
+                       static_cast<char>(message[at] ^ static_cast<char>(1 + random_() % 255)));
+      }
     }
     say(message);
   }
