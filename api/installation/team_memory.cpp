@@ -10,6 +10,12 @@
 #include "runtime/rings/channel_rings.hpp"
 
 namespace torii {
+namespace {
+
+/// Calls of most rows of the tune table touch no more of a channel's outbox.
+constexpr std::size_t kOutboxBytesUsed = std::size_t{8} << 20;
+
+}  // namespace
 
 TeamMemory::TeamMemory(const Membership& members, const RingSizes& rings, int ranks_reserved)
     : members_(members),
@@ -17,7 +23,7 @@ TeamMemory::TeamMemory(const Membership& members, const RingSizes& rings, int ra
       bytes_(team_memory_bytes(ranks_reserved, rings.channels, members.context())),
       rings_bytes_(team_rings_bytes(ranks_reserved, rings.channels, members.context())),
       used_bytes_most_(bytes_ - team_control_bytes(ranks_reserved, members.context()) +
-                       static_cast<std::size_t>(rings.channels) * std::min(rings.outbox_bytes, kOutboxBytesLeast)),
+                       static_cast<std::size_t>(rings.channels) * std::min(rings.outbox_bytes, kOutboxBytesUsed)),
       ranks_reserved_(ranks_reserved) {
   reserve_pairs();
 }

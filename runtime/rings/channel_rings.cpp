@@ -44,8 +44,8 @@ ChannelRings::ChannelRings(Transport& transport, const RingArea& area, const Rin
 
 void ChannelRings::set_entries(RingEnd& end, int receiver, int ring, int sender) const noexcept {
   for (const EntryKind kind : kKinds) {
-    const std::uint64_t offset =
-        members_.offsets[static_cast<std::size_t>(receiver)] + area_.entries(kind, channel_, ring, place(sender));
+    const std::uint64_t offset = members_.offsets[static_cast<std::size_t>(receiver)] +
+                                 area_.entries(kind, channel_, ring, place(receiver), place(sender));
     end.entries[static_cast<std::size_t>(kind)] = transport_.mapped(context_rank(receiver), offset);
   }
   end.rank = receiver == members_.rank ? sender : receiver;
@@ -90,8 +90,8 @@ SendEnd& ChannelRings::to(int receiver, int ring) {
     return end;
   }
   set_entries(end, receiver, ring, members_.rank);
-  end.count =
-      transport_.mapped(context_rank(members_.rank), own_offset() + area_.count(channel_, ring, place(receiver)));
+  end.count = transport_.mapped(context_rank(members_.rank),
+                                own_offset() + area_.count(channel_, ring, place(members_.rank), place(receiver)));
   return end;
 }
 
@@ -104,8 +104,9 @@ ReceiveEnd& ChannelRings::from(int sender, int ring) {
     return end;
   }
   set_entries(end, members_.rank, ring, sender);
-  end.count = transport_.mapped(context_rank(sender), members_.offsets[static_cast<std::size_t>(sender)] +
-                                                          area_.count(channel_, ring, place(members_.rank)));
+  end.count =
+      transport_.mapped(context_rank(sender), members_.offsets[static_cast<std::size_t>(sender)] +
+                                                  area_.count(channel_, ring, place(sender), place(members_.rank)));
   end.sender_arena = transport_.mapped(context_rank(sender), 0);
   end.arena_bytes = transport_.arena_bytes();
   return end;

@@ -68,10 +68,10 @@ class ChannelRings {
   /// The first of the lines of buffer offers: this rank's to that peer, in the peer's arena, and the peer's to this
   /// rank.
   std::uint64_t offers_offset_at(int peer) const noexcept {
-    return members_.offsets[static_cast<std::size_t>(peer)] + area_.offers(channel_, place(members_.rank));
+    return members_.offsets[static_cast<std::size_t>(peer)] + area_.offers(channel_, place(peer), place(members_.rank));
   }
   std::uint64_t offers_offset_from(int peer) const noexcept {
-    return own_offset() + area_.offers(channel_, place(peer));
+    return own_offset() + area_.offers(channel_, place(members_.rank), place(peer));
   }
   /// An exchange is bound to the rings. Throws std::bad_alloc.
   void allow_exchanges(int ranks) { exchange_offers_.resize(static_cast<std::size_t>(ranks)); }

@@ -15,8 +15,11 @@ constexpr std::size_t kAreaBytesMost = std::size_t{16} << 20;
 /// Algorithms declare at most so many streams of a pair (Algorithm::pair_streams).
 constexpr int kRings = 16;
 constexpr int kEntriesLeast = 8;
-/// An outbox takes so much of its rank's addresses for each rank of the team, from the least to the most.
+/// An outbox takes so much of its rank's addresses for each rank of the team, from the least to the most. Two ranks
+/// need less for two calls of any row of the tune table, and programs may keep 10,000 such parts in an arena of 64 GiB.
 constexpr std::size_t kOutboxBytesOfRank = std::size_t{2} << 20;
+constexpr std::size_t kOutboxBytesOfTwo = std::size_t{2} << 20;
+constexpr std::size_t kOutboxBytesLeast = std::size_t{8} << 20;
 constexpr std::size_t kOutboxBytesMost = std::size_t{64} << 20;
 /// Between nodes each member has a line for each own channel of another one, which take so much together, or what the
 /// fewest such channels take.
@@ -44,7 +47,7 @@ std::size_t outbox_bytes_most(int channels, std::size_t memory_bytes) noexcept {
 /// The sizes of a team whose area may have any number of bytes.
 RingSizes full_sizes(int ranks, int channels, std::size_t memory_bytes) noexcept {
   const std::size_t of_ranks = static_cast<std::size_t>(ranks) * kOutboxBytesOfRank;
-  const std::size_t wanted = std::clamp(of_ranks, kOutboxBytesLeast, kOutboxBytesMost);
+  const std::size_t wanted = ranks <= 2 ? kOutboxBytesOfTwo : std::clamp(of_ranks, kOutboxBytesLeast, kOutboxBytesMost);
   return {.ranks = ranks,
           .channels = channels,
           .entries = kRingEntriesMax,
@@ -140,7 +143,7 @@ RingSizes own_ring_sizes(const RingSizes& shared, int slots, int streams) noexce
 }
 
 RingArea::RingArea(const RingSizes& sizes) noexcept : sizes_(sizes) {
-  const std::size_t pairs = pair(sizes.channels, 0);
+  const std::size_t all_pairs = pairs(sizes.channels);
   std::size_t at = 0;
   const auto take = [&](std::size_t bytes) {
     const std::size_t begin = at;
@@ -155,25 +158,25 @@ RingArea::RingArea(const RingSizes& sizes) noexcept : sizes_(sizes) {
   const auto take_firsts = [&](EntryKind kind) {
     const auto number = static_cast<std::size_t>(kind);
     kind_bytes_[number] = round_up(static_cast<std::size_t>(sizes.entries) * entry_bytes(kind), kLineBytes);
-    firsts_[number] = take(pairs * kind_bytes_[number]);
+    firsts_[number] = take(all_pairs * kind_bytes_[number]);
   };
   take_firsts(EntryKind::cell);
   counts_bytes_ = round_up(static_cast<std::size_t>(sizes.rings) * sizeof(std::uint64_t), kLineBytes);
-  counts_ = take(pairs * counts_bytes_);
-  offers_ = take(pairs * kPairOfferLines * kLineBytes);
+  counts_ = take(all_pairs * counts_bytes_);
+  offers_ = take(all_pairs * kPairOfferLines * kLineBytes);
   take_firsts(EntryKind::wide_cell);
   take_firsts(EntryKind::line);
-  ring_bytes_ = distant_bytes_ + pairs * bytes_of_entries(sizes);
+  ring_bytes_ = distant_bytes_ + all_pairs * bytes_of_entries(sizes);
   others_ = take(static_cast<std::size_t>(sizes.rings - 1) * ring_bytes_);
   told_ = at;
   if (sizes.several_nodes()) at = told(static_cast<std::size_t>(sizes.own_channels), 0);
-  total_bytes_ = round_up(at, kPageBytes);
+  total_bytes_ = std::max(round_up(at, kPageBytes), kPageBytes);  // a rank alone has a place, too
 }
 
-std::size_t RingArea::entries(EntryKind kind, int channel, int ring, int sender) const noexcept {
+std::size_t RingArea::entries(EntryKind kind, int channel, int ring, int member, int peer) const noexcept {
   const auto number = static_cast<std::size_t>(kind);
-  if (ring == 0) return firsts_[number] + pair(channel, sender) * kind_bytes_[number];
-  std::size_t at = words_bytes(ring) + distant_bytes_ + pair(channel, sender) * bytes_of_entries(sizes_);
+  if (ring == 0) return firsts_[number] + pair(channel, member, peer) * kind_bytes_[number];
+  std::size_t at = words_bytes(ring) + distant_bytes_ + pair(channel, member, peer) * bytes_of_entries(sizes_);
   for (std::size_t earlier = 0; earlier < number; ++earlier) at += kind_bytes_[earlier];
   return at;
 }

@@ -91,8 +91,6 @@ struct RingSizes {
   /// A plan of flows may have so many streams from a rank to another one.
   constexpr int streams_most() const noexcept { return several_nodes() ? (rings - 1) / kFlowKinds : rings; }
 };
-/// Most teams have outboxes of so many bytes; those of more ranks have longer ones.
-inline constexpr std::size_t kOutboxBytesLeast = std::size_t{8} << 20;
 /// RingSizes::own_channels at most.
 inline constexpr int kOwnChannelsMost = 4096;
 /// The memory of a member's standing rings is not bounded, since pages are taken when they are touched. Where a fabric
@@ -116,6 +114,7 @@ std::size_t distant_rings_bytes_most(int ranks, int team_ranks, int channels, bo
 
 /// The memory of a member for standing rings: entries of the rings to it, counts of the rings from it, and lines of
 /// buffer offers to it. What short calls touch comes first and is dense. Outboxes are elsewhere: signals tell where.
+/// Rings of a rank to itself are in memory of the process.
 class RingArea {
  public:
   RingArea() = default;
@@ -139,21 +138,26 @@ class RingArea {
   /// first use a word is zero.
   std::size_t words_bytes(int rings) const noexcept;
 
-  // Offsets from the beginning of the member's area. Ranks are those of the team.
-  /// The first entry of a ring to this member.
-  std::size_t entries(EntryKind kind, int channel, int ring, int sender) const noexcept;
-  /// The count of a ring from this member.
-  std::size_t count(int channel, int ring, int receiver) const noexcept {
-    return counts_ + pair(channel, receiver) * counts_bytes_ + static_cast<std::size_t>(ring) * sizeof(std::uint64_t);
+  // Offsets from the beginning of the area of `member`. Both are places on the node.
+  /// The first entry of a ring from `peer`.
+  std::size_t entries(EntryKind kind, int channel, int ring, int member, int peer) const noexcept;
+  /// The count of a ring to `peer`.
+  std::size_t count(int channel, int ring, int member, int peer) const noexcept {
+    return counts_ + pair(channel, member, peer) * counts_bytes_ +
+           static_cast<std::size_t>(ring) * sizeof(std::uint64_t);
   }
-  /// The first of the kPairOfferLines lines of `peer`'s buffer offers to this member.
-  std::size_t offers(int channel, int peer) const noexcept {
-    return offers_ + pair(channel, peer) * kPairOfferLines * kLineBytes;
+  /// The first of the kPairOfferLines lines of `peer`'s buffer offers.
+  std::size_t offers(int channel, int member, int peer) const noexcept {
+    return offers_ + pair(channel, member, peer) * kPairOfferLines * kLineBytes;
   }
 
  private:
-  std::size_t pair(int channel, int peer) const noexcept {
-    return static_cast<std::size_t>(channel) * static_cast<std::size_t>(sizes_.ranks) + static_cast<std::size_t>(peer);
+  /// The pairs of a member on earlier channels.
+  std::size_t pairs(int channel) const noexcept {
+    return static_cast<std::size_t>(channel) * static_cast<std::size_t>(sizes_.ranks - 1);
+  }
+  std::size_t pair(int channel, int member, int peer) const noexcept {
+    return pairs(channel) + static_cast<std::size_t>(peer - (peer > member ? 1 : 0));
   }
   std::size_t distant(int channel, int ring, int peer) const noexcept {
     const std::size_t pair = static_cast<std::size_t>(channel) * static_cast<std::size_t>(sizes_.team_ranks) +

@@ -239,17 +239,22 @@ void PlanWorld::name_memory(const Rank& made, Memory& memory) const {
   const RingArea& area = made.rings->area();
   const auto entries = static_cast<std::size_t>(area.sizes().entries);
   if (area.sizes().several_nodes()) name_distant_rings(made, memory);
+  const int place = made.rings->members().place(made.rank);
   for (int peer = 0; peer < area.sizes().ranks; ++peer) {
+    if (peer == place) continue;
     const std::string from = " from rank " + std::to_string(peer);
     for (int ring = 0; ring < area.sizes().rings; ++ring) {
       const std::string which = " of ring " + std::to_string(ring) + from;
-      memory.name(ground + area.entries(EntryKind::line, 0, ring, peer), entries * kLineBytes, own + "lines" + which);
-      memory.name(ground + area.entries(EntryKind::cell, 0, ring, peer), entries * kCellBytes, own + "cells" + which);
-      memory.name(ground + area.entries(EntryKind::wide_cell, 0, ring, peer), entries * kWideCellBytes,
+      memory.name(ground + area.entries(EntryKind::line, 0, ring, place, peer), entries * kLineBytes,
+                  own + "lines" + which);
+      memory.name(ground + area.entries(EntryKind::cell, 0, ring, place, peer), entries * kCellBytes,
+                  own + "cells" + which);
+      memory.name(ground + area.entries(EntryKind::wide_cell, 0, ring, place, peer), entries * kWideCellBytes,
                   own + "wide cells" + which);
     }
-    memory.name(ground + area.count(0, 0, peer), kLineBytes, own + "counts of rings to rank " + std::to_string(peer));
-    memory.name(ground + area.offers(0, peer), kPairOfferLines * kLineBytes, own + "offer lines" + from);
+    memory.name(ground + area.count(0, 0, place, peer), kLineBytes,
+                own + "counts of rings to rank " + std::to_string(peer));
+    memory.name(ground + area.offers(0, place, peer), kPairOfferLines * kLineBytes, own + "offer lines" + from);
   }
   memory.name(made.rings->on(0).outbox_memory(), area.sizes().outbox_bytes, own + "outbox");
 }

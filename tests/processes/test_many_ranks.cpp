@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many ranks on few CPUs, with the limits that systems give: they meet, and their first calls are right.
+// Many ranks on few CPUs, with the limits that systems give: they meet, and their first calls are right. And many
+// teams.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -56,6 +57,16 @@ TEST_F(ManyRanks, WithFewDescriptorsNameTheLimit) {
                                         ", and opens up to 2 for each of the " + std::to_string(ranks_ - 1) +
                                         " other ranks of its node while it joins; raise the limit (ulimit -n)"))
       << outcome.output;
+}
+
+/// A part's two channels have an outbox each. Each part has made a call on both.
+TEST(ManyParts, Of2RanksLiveAtOnce) {
+  const std::string ranks = is_full() ? "8" : "2";
+  const Outcome outcome =
+      Process({bin_dir() + "/torii-run", "--timeout", "200", "-n", ranks, "--", helper("parts_rank"), "10000"})
+          .wait(220);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(outcome.output, "10000 parts are right\n");
 }
 
 }  // namespace

@@ -15,13 +15,13 @@
 namespace torii::tests {
 namespace {
 
-/// Counts the memory that is asked for teams of two ranks: about 0.6 MiB, as nothing else.
+/// Counts the memory that is asked for teams of two ranks: about 0.4 MiB, as nothing else.
 class TeamsAsked final : public Platform {
  public:
   TeamsAsked() { set_platform(this); }
   ~TeamsAsked() override { set_platform(nullptr); }
   bool grants(std::size_t bytes) noexcept override {
-    if (bytes > std::size_t{512} << 10 && bytes < std::size_t{1} << 20) ++teams;
+    if (bytes > std::size_t{256} << 10 && bytes < std::size_t{512} << 10) ++teams;
     return true;
   }
   std::atomic<int> teams = 0;

@@ -28,14 +28,15 @@ namespace torii::tests {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-/// Bytes of an outbox of a team with two channels.
-constexpr std::size_t kOutbox = 8 * kMiB;
+/// Bytes of an outbox of a team of two and of three ranks with two channels.
+constexpr std::size_t kOutbox = 2 * kMiB;
+constexpr std::size_t kOutboxOfThree = 8 * kMiB;
 /// Elements whose bytes fit into a line, and elements that need an outbox.
 constexpr std::size_t kShort = 8;
 constexpr std::size_t kJustLong = 15;
 constexpr std::size_t kLong = 100;
-/// Bytes of the words of 16 rings from each of two ranks on one channel.
-const std::size_t kWords = RingArea(ring_sizes(2, 1)).words_bytes(16);
+/// Bytes of the words of 16 rings from each of two ranks on four channels.
+const std::size_t kWords = RingArea(ring_sizes(2, 4)).words_bytes(16);
 
 /// Sees what arenas ask of the machine, and has it refused to ranks.
 class Machine final : public Platform {
@@ -44,18 +45,18 @@ class Machine final : public Platform {
   ~Machine() override { set_platform(nullptr); }
   bool grants(std::size_t bytes) noexcept override {
     if (bytes == kOutbox) ++outboxes;
-    if (bytes > kMiB / 2 && bytes < kMiB) ++teams;
+    if (bytes > kMiB / 4 && bytes < kMiB / 2) ++teams;
     if (bytes >= kWords && bytes < kWords + 2 * 4096) ++words;
     std::size_t most = most_bytes;
     while (most < bytes && !most_bytes.compare_exchange_weak(most, bytes)) {
     }
-    return bytes != kOutbox || !refuses_rank;
+    return (bytes != kOutbox && bytes != kOutboxOfThree) || !refuses_rank;
   }
   std::optional<std::size_t> memory_left_bytes() noexcept override { return rank_left_bytes; }
 
   std::atomic<int> outboxes = 0;  ///< asked for
-  std::atomic<int> teams = 0;     ///< of two ranks and channels whose memory was asked for: about 0.6 MiB
-  std::atomic<int> words = 0;     ///< pages of all words of two ranks and one channel
+  std::atomic<int> teams = 0;     ///< of two ranks and channels whose memory was asked for: about 0.4 MiB
+  std::atomic<int> words = 0;     ///< pages of all words of two ranks and four channels
   std::atomic<std::size_t> most_bytes = 0;
   // Of this thread's rank:
   static thread_local bool refuses_rank;
@@ -190,7 +191,7 @@ TEST(RingMemory, WhereMemoryIsShortPagesAreTakenBefore) {
     Machine::rank_left_bytes = kShortMemory;
     torii_team_options options = {};
     options.size = sizeof(options);
-    options.channels = 1;
+    options.channels = 4;
     torii_team* team = nullptr;
     ASSERT_EQ(torii_team_split(whole, 0, 0, &options, &team), TORII_OK) << torii_last_error();
     meet(whole);
@@ -203,7 +204,7 @@ TEST(RingMemory, WhereMemoryIsShortPagesAreTakenBefore) {
     meet(whole);
     // An arena takes some MiB without asking again what is left, until these are used up.
     std::vector<void*> memory(2);
-    for (void*& one : memory) ASSERT_EQ(torii_allocate(context, kOutbox, &one), TORII_OK) << torii_last_error();
+    for (void*& one : memory) ASSERT_EQ(torii_allocate(context, 8 * kMiB, &one), TORII_OK) << torii_last_error();
     if (torii_team_rank(team) == 1) Machine::rank_left_bytes = kMiB;
     expect_refused(sum(team, kLong), "are left of the simulation");
     for (void* const one : memory) EXPECT_EQ(torii_free(context, one), TORII_OK);
