@@ -142,18 +142,32 @@ TEST_F(TuneProgram, BadCommandLinesAreNamed) {
   }
 }
 
-/// perf/tune_rows with a program that stands for tune_perf and says how much slower calls are without a row.
+/// perf/tune_rows with a program that stands for tune_perf and says how much slower calls are without a row. Its lines
+/// are in another order than the cells.
 class TuneRows : public tests::FolderTest {
  protected:
   void SetUp() override {
     FolderTest::SetUp();
+    time_by("1.2 if collective == 'reduce' else 1.0");
+  }
+  /// `ratio` is an expression of collective, bytes, and the segments of the rows of both tables; None: left out.
+  void time_by(const std::string& ratio) const {
     stand_in(R"(
 import json, sys
 words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-with open(sys.argv[-1], "a") as file:
-    for cell in words["--cells"].split(","):
-        ratio = 1.2 if cell.startswith("reduce:") else 1.0
-        file.write(json.dumps({"candidates": [{"ratio": ratio}]}) + "\n")
+def segment_of(table):
+    rows = [row for row in json.load(open(table))["rows"] if row["collective"] == collective]
+    return next(row["segment"] for row in rows if row["bytes_max"] is None or bytes <= row["bytes_max"])
+for cell in reversed(words["--cells"].split(",")):
+    collective, _, length = cell.partition(":")
+    bytes = int(length or 0)
+    one, other = segment_of(words["--tune-file"]), segment_of(words["--other"])
+    ratio = )" +
+             ratio + R"(
+    if ratio is not None:
+        with open(sys.argv[-1], "a") as file:
+            file.write(json.dumps({"collective": collective, "ranks": int(words["--ranks"]), "bytes": bytes,
+                                   "candidates": [{"ratio": ratio}]}) + "\n")
 )");
   }
   void stand_in(const std::string& text) const {
@@ -193,6 +207,41 @@ TEST_F(TuneRows, LeavesOutThoseThatWinNothing) {
   const std::vector<std::string> stay = {wins, last, others, rest, kept};
   ASSERT_EQ(rows.size(), stay.size());
   for (size_t i = 0; i < stay.size(); ++i) EXPECT_EQ(rows[i], Json::parse(stay[i]));
+}
+
+/// Each of two rows may go as long as the next one serves its calls; the first one is missed when both have gone.
+TEST_F(TuneRows, PutsBackARowThatWinsAgainstWhatIsLeft) {
+  const std::string first = row("reduce", 4, "1024", "node", 1024);
+  const std::string second = row("reduce", 4, "4096", "node", 2048);
+  const std::string last = row("reduce", 4, "null", "node", 4096);
+  write("table.json", "{\"version\": 1, \"rows\": [\n" + first + ",\n" + second + ",\n" + last + "\n]}\n");
+  time_by("1.2 if other > 2 * one else 1.0");
+  const tests::Outcome outcome = tune_rows({"--bin", folder_.string(), "--ranks", "2,4"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("  back   1.20   1.20"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("# 2 rows stay, 1 go"), std::string::npos) << outcome.output;
+  std::ifstream file(path("new.json"));
+  EXPECT_EQ(Json::parse(file).at("rows"), Json::array({Json::parse(first), Json::parse(last)}));
+}
+
+TEST_F(TuneRows, NamesACellThatWasNotTimed) {
+  write("table.json", "{\"version\": 1, \"rows\": [\n" + row("barrier", 2, "null", "node", 1024) + ",\n" +
+                          row("barrier", 4, "null", "node", 4096) + ",\n" + row("reduce", 2, "32", "node", 1024) +
+                          ",\n" + row("reduce", 4, "null", "node", 4096) + "\n]}\n");
+  const std::vector<std::string> flags = {"--bin", folder_.string(), "--ranks", "2", "--budget", "7.5"};
+  time_by("None if bytes == 16 else 1.2");
+  const tests::Outcome one = tune_rows(flags);
+  EXPECT_EQ(one.code, 1) << one.output;
+  EXPECT_NE(one.output.find("tune_perf timed no reduce of 16 bytes on 2 ranks (isolated): its 7.5 s were over; give a "
+                            "longer --budget"),
+            std::string::npos)
+      << one.output;
+  time_by("None");
+  const tests::Outcome all = tune_rows(flags);
+  EXPECT_EQ(all.code, 1) << all.output;
+  EXPECT_NE(all.output.find("tune_perf timed no barrier of 0 bytes on 2 ranks (isolated)"), std::string::npos)
+      << all.output;
+  EXPECT_FALSE(std::filesystem::exists(path("new.json")));
 }
 
 TEST_F(TuneRows, RefusesWhatItCannotUse) {
