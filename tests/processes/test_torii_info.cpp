@@ -193,6 +193,12 @@ TEST(ToriiInfo, OverviewDrawsDevicesAndMemoriesOfTheMachine) {
   EXPECT_EQ(all.at("memories").size(), 2u);
   ASSERT_EQ(all.at("rails").at("ip").size(), 3u);
   EXPECT_EQ(all.at("rails").at("ip")[2].at("device"), "lo");
+  // What auto would choose is said for the interfaces of a job.
+  for (const auto& [transport, provider] : {std::pair("libfabric", "tcp;ofi_rxm"), std::pair("ucx", "tcp")}) {
+    const json& providers = all.at("providers").at(transport);
+    if (!providers.is_array()) continue;  // this build has no such transport
+    EXPECT_EQ(named(providers, provider).at("devices"), json::array({"lo"})) << providers;
+  }
   EXPECT_TRUE(all.at("left_out").is_array());
 }
 

@@ -141,10 +141,10 @@ Json json_of(const std::vector<EngineRail>& rails) {
 }
 
 /// Engines, the devices of this machine, and which engine would use which device.
-void add_engines(const Settings& settings, Report& report) {
+void add_engines(const Settings& settings, const std::vector<MachineNic>& nics, const std::vector<EngineRail>& over_ip,
+                 Report& report) {
   report.json["engines"] = settings.engines;
   report.text += row<12>("engines", fmt::format("{} per rank, advanced by whoever calls torii", settings.engines));
-  const std::vector<MachineNic> nics = nics_of_machine();
   report.json["devices"] = Json::array();
   std::string heading = "devices";
   for (const MachineNic& one : nics) {
@@ -157,8 +157,6 @@ void add_engines(const Settings& settings, Report& report) {
                                       {"numa_nodes", one.numa_nodes},
                                       {"cpus", cpus_text(one.nic.near_cpus)}});
   }
-  const std::vector<EngineRail> over_ip =
-      rails_over_ip(rail_sources(settings), nics, allowed_cpus(), !settings.interfaces.empty(), settings.engines);
   const std::vector<EngineRail> over_fabrics = rails_over_openfabrics(nics, allowed_cpus(), settings.engines);
   report.json["rails"] = {{"ip", json_of(over_ip)}, {"openfabrics", json_of(over_fabrics)}};
   report.text += row<12>("rails", over_ip.empty() ? "none over IP: TORII_INTERFACE selects no address"
@@ -250,11 +248,21 @@ Report overview() {
   add_build(report);
   const TransportProbes probes = add_transports(settings.list(), report);
   const bool tries_auto = settings.provider == "auto";
+  const std::vector<MachineNic> nics = nics_of_machine();
+  const std::vector<EngineRail> over_ip =
+      rails_over_ip(rail_sources(settings), nics, allowed_cpus(), !settings.interfaces.empty(), settings.engines);
+  // What auto chooses depends on the interfaces, so the list is asked for the addresses that a job's engines would
+  // have.
+  std::vector<std::string> sources;
+  for (const EngineRail& rail : over_ip) {
+    if (std::ranges::find(sources, rail.address) == sources.end()) sources.push_back(rail.address);
+  }
   add_providers(
-      "libfabric", [] { return libfabric::providers(); }, tries_auto ? &probes.at("libfabric") : nullptr, report);
+      "libfabric", [&] { return libfabric::providers(sources); }, tries_auto ? &probes.at("libfabric") : nullptr,
+      report);
   add_providers(
-      "ucx", [] { return ucx::providers(); }, tries_auto ? &probes.at("ucx") : nullptr, report);
-  add_engines(settings, report);
+      "ucx", [&] { return ucx::providers(sources); }, tries_auto ? &probes.at("ucx") : nullptr, report);
+  add_engines(settings, nics, over_ip, report);
   add_kernels(report);
   add_machine(settings, report);
   add_settings(settings, report);
