@@ -5,11 +5,12 @@
 #include <ucs/async/async_fwd.h>
 #include <uct/api/uct.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <utility>
 
+#include "runtime/base/text_file.hpp"
 #include "runtime/devices/address.hpp"
 #include "transports/ucx/api.hpp"
 
@@ -72,6 +73,25 @@ void list_domain(uct_component_h component, const std::string& component_name, c
   }
 }
 
+/// True if an address of the interface is one of the port's. So RoCE names its interfaces: the adapter's own, VLANs and
+/// bonds above it, and those under a device of software (rxe).
+bool has_address_of(const std::filesystem::path& port, const std::string& interface) {
+  std::error_code ignored;
+  const std::filesystem::directory_iterator entries(port / "gid_attrs/ndevs", ignored);
+  // Most entries are empty, and the kernel lets nobody read those.
+  return std::any_of(begin(entries), end(entries),
+                     [&](const auto& entry) { return first_line(entry.path()) == interface; });
+}
+
+/// True if the adapter's driver made the interface for this port. Addresses of InfiniBand name none, so nothing else
+/// tells whose the interface of IP over InfiniBand is.
+bool made(const std::filesystem::path& adapter, const std::string& port, const std::filesystem::path& interface) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(adapter / "device/net" / interface.filename(), ignored)) return false;
+  // Interfaces count the ports of an adapter from 0, InfiniBand from 1.
+  return port == std::to_string(first_value<int>(interface / "dev_port").value_or(0) + 1);
+}
+
 }  // namespace
 
 std::vector<Device> list_devices(const std::function<bool(const Device& device)>& opens) {
@@ -118,14 +138,10 @@ bool stands_on(const Device& device, const std::string& interface, const std::st
   if (device.name == interface) return true;
   const std::size_t colon = device.name.find(':');
   if (colon == std::string::npos) return false;
-  const std::filesystem::path folder(sysfs);
-  std::error_code ignored;
-  const auto behind = folder / "class/infiniband" / device.name.substr(0, colon) / "device/net" / interface;
-  if (!std::filesystem::exists(behind, ignored)) return false;
-  // Interfaces count the ports of an adapter from 0, InfiniBand from 1.
-  int port = 0;
-  std::ifstream(folder / "class/net" / interface / "dev_port") >> port;
-  return device.name.substr(colon + 1) == std::to_string(port + 1);
+  const auto classes = std::filesystem::path(sysfs) / "class";
+  const auto adapter = classes / "infiniband" / device.name.substr(0, colon);
+  const std::string port = device.name.substr(colon + 1);
+  return has_address_of(adapter / "ports" / port, interface) || made(adapter, port, classes / "net" / interface);
 }
 
 }  // namespace torii::ucx

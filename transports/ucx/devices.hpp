@@ -32,7 +32,7 @@ bool is_of(const Device& device, std::string_view word);
 
 /// The interface that has the address; empty if there is none.
 std::string interface_of(const std::string& address);
-/// True for the interface itself, and for the InfiniBand or RoCE port behind it. `sysfs` is the place of /sys.
+/// True for the interface itself, and for the InfiniBand or RoCE port behind or above it. `sysfs` is the place of /sys.
 bool stands_on(const Device& device, const std::string& interface, const std::string& sysfs = "/sys");
 
 }  // namespace torii::ucx
