@@ -204,6 +204,8 @@ TEST(UcxProviders, SelectTheDevicesOfAnInterface) {
   EXPECT_EQ(selected("rc;tcp", {""}), "[rc,tcp on mlx5_0:1,eth10]");
   EXPECT_EQ(selected("posix", {"eth1"}), "[posix on ]");
   EXPECT_EQ(selected("tcp", {"wlan0"}), "its transport 'tcp' has no device on interface wlan0");
+  // A reliable transport with the unreliable one by which it connects.
+  EXPECT_EQ(selected("rc_mlx5;ud_verbs", {""}), "[rc_x,ud_verbs on mlx5_0:1]");
   EXPECT_EQ(selected("dc", {""}),
             "this UCX has no transport 'dc', or none that finds its device or is allowed to use it");
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
@@ -26,6 +27,15 @@ std::vector<std::string> words_of_provider(std::string_view provider) {
     if (!word.empty()) words.emplace_back(word);
   }
   return words;
+}
+
+/// The word that UCX gets. Its reliable transports connect by messages of an unreliable one, which must be in the list,
+/// too; the short names stand for both.
+std::string with_auxiliary(const std::string& word) {
+  constexpr std::pair<std::string_view, std::string_view> kShort[] = {
+      {"rc_verbs", "rc_v"}, {"rc_mlx5", "rc_x"}, {"dc_mlx5", "dc_x"}};
+  const auto* const found = std::ranges::find(kShort, word, [](const auto& pair) { return pair.first; });
+  return found == std::end(kShort) ? word : std::string(found->second);
 }
 
 /// Whether one name of a list such as "rc,tcp" matches.
@@ -137,7 +147,7 @@ std::string select(const std::vector<Device>& all, const std::string& provider,
       }
       const Device* const device = find_device(all, word, interface);
       if (device == nullptr) return "its transport '" + word + "' has no device on interface " + interface;
-      selection.transports += (selection.transports.empty() ? "" : ",") + word;
+      selection.transports += (selection.transports.empty() ? "" : ",") + with_auxiliary(word);
       selection.components.push_back(device->component);
       const auto is_it = [&](std::string_view name) { return device->name == name; };
       const bool is_new = device->is_network && !any_of_list(selection.devices, is_it);
