@@ -210,6 +210,21 @@ TEST(UcxProviders, SelectTheDevicesOfAnInterface) {
             "this UCX has no transport 'dc', or none that finds its device or is allowed to use it");
 }
 
+TEST(UcxProviders, SeeForWhichDevicesUcxHasNoTransportsOfItsOwn) {
+  const std::vector<Device> all = {{"tcp", "tcp", "eth0", true, {}},
+                                   {"ib", "rc_verbs", "mlx5_0:1", true, {}},
+                                   {"ib", "rc_mlx5", "mlx5_0:1", true, {}},
+                                   {"ib", "ud_verbs", "eth1", true, {}}};
+  const auto is_plain = [&](const std::string& provider, const std::string& interface) {
+    std::vector<Selection> selections;
+    EXPECT_EQ(select(all, provider, {interface}, selections), "");
+    return selections.at(0).is_plain_verbs;
+  };
+  EXPECT_FALSE(is_plain("tcp", "eth0"));
+  EXPECT_FALSE(is_plain("rc_verbs", ""));
+  EXPECT_TRUE(is_plain("ud", "eth1"));
+}
+
 TEST(UcxProviders, ThoseOfDevicesPinMemory) {
   Selection selection;
   for (const char* const component : {"tcp", "posix", "sysv", "cma"}) selection.components.emplace_back(component);

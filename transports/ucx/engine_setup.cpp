@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "runtime/base/secret.hpp"
 #include "transports/ucx/engine.hpp"
@@ -33,6 +34,17 @@ constexpr Demand kDemands[] = {
     {"ib", "PCI_RELAXED_ORDERING", "no"},
 };
 
+/// UCX before 1.19 reads the type of a RoCE packet from bits that only mlx5 devices set. Of others it takes no UD
+/// packet over IPv4 for its own, and drops it. Without that check, UCX sees packets that stale tables of neighbours
+/// bring here.
+bool drops_own_packets(const Selection& selection) {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  ucp_get_version(&major, &minor, &release);
+  return selection.is_plain_verbs && std::pair(major, minor) < std::pair(1U, 19U);
+}
+
 Owner<ucp_config_t*, ucp_config_release> make_config(const Selection& selection) {
   ucp_config_t* made = nullptr;
   check(ucp_config_read(nullptr, nullptr, &made), "reading its configuration");
@@ -46,6 +58,9 @@ Owner<ucp_config_t*, ucp_config_release> make_config(const Selection& selection)
     const auto& found = selection.components;
     if (std::find(found.begin(), found.end(), demand.component) == found.end()) continue;
     if (demand.user == nullptr || std::getenv(demand.user) == nullptr) set(demand.name, demand.value);
+  }
+  if (drops_own_packets(selection) && std::getenv("UCX_UD_VERBS_ETH_DGID_CHECK") == nullptr) {
+    set("UD_ETH_DGID_CHECK", "no");
   }
   return config;
 }

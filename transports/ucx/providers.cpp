@@ -57,6 +57,14 @@ const Device* find_device(const std::vector<Device>& all, const std::string& wor
   return loopback;
 }
 
+/// True for an InfiniBand or RoCE device for which UCX has no transports of its own, but those of the verbs library.
+bool is_plain_verbs(const std::vector<Device>& all, const Device& device) {
+  const auto is_of_mlx5 = [&](const Device& one) {
+    return one.name == device.name && one.transport.ends_with("_mlx5");
+  };
+  return device.component == "ib" && std::ranges::none_of(all, is_of_mlx5);
+}
+
 /// True if the selection may use the device.
 bool is_in(const Selection& selection, const Device& device) {
   return any_of_list(selection.transports, [&](std::string_view word) { return is_of(device, word); }) &&
@@ -152,6 +160,7 @@ std::string select(const std::vector<Device>& all, const std::string& provider,
       const auto is_it = [&](std::string_view name) { return device->name == name; };
       const bool is_new = device->is_network && !any_of_list(selection.devices, is_it);
       if (is_new) selection.devices += (selection.devices.empty() ? "" : ",") + device->name;
+      selection.is_plain_verbs = selection.is_plain_verbs || is_plain_verbs(all, *device);
     }
     selections.push_back(std::move(selection));
   }

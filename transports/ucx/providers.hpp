@@ -23,6 +23,7 @@ struct Selection {
   std::string transports;  ///< as UCX_TLS takes it
   std::string devices;     ///< as in UCX_NET_DEVICES; empty if the provider needs no network
   std::vector<std::string> components;
+  bool is_plain_verbs = false;  ///< a device that is InfiniBand or RoCE, but none of mlx5
   Abilities abilities;
 };
 
