@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The UCX transport's parts on their own: what comes from peers, devices, providers, abilities, and what is refused
-// with which words.
+// The UCX transport's parts on their own: what comes from peers, providers, abilities, and what is refused with which
+// words.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <random>
 #include <string>
@@ -15,7 +14,6 @@
 #include "runtime/fabric/words.hpp"
 #include "tests/fabric/refusal.hpp"
 #include "tests/fabric/transports.hpp"
-#include "tests/support/folder_test.hpp"
 #include "tests/support/test_run.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/ucx/devices.hpp"
@@ -112,78 +110,6 @@ TEST(Message, FromAPeerThatWritesBeyondTheArena) {
     }
     gather_values(bootstrap, 0);
   });
-}
-
-TEST(Devices, WordsOfTheListNameThem) {
-  const Device tcp{"tcp", "tcp", "eth0", true, {}};
-  const Device rc{"ib", "rc_mlx5", "mlx5_0:1", true, {}};
-  const Device ud{"ib", "ud_verbs", "mlx5_0:1", true, {}};
-  EXPECT_TRUE(is_of(tcp, "tcp"));
-  EXPECT_FALSE(is_of(tcp, "ib"));
-  for (const char* const word : {"ib", "rc", "rc_x", "rc_mlx5"}) EXPECT_TRUE(is_of(rc, word)) << word;
-  for (const char* const word : {"ud", "rc_v", "tcp", ""}) EXPECT_FALSE(is_of(rc, word)) << word;
-  EXPECT_TRUE(is_of(ud, "ud_v"));
-  EXPECT_FALSE(is_of(ud, "ud_x"));
-}
-
-/// A made-up /sys.
-class Ports : public tests::FolderTest {
- protected:
-  void write_lines(const std::string& file, const std::string& text) const {
-    std::filesystem::create_directories((folder_ / file).parent_path());
-    write(file, text + "\n");
-  }
-  /// One address of a port; those of InfiniBand name no interface.
-  void add_address(const std::string& port, const std::string& number, const std::string& interface) const {
-    write_lines("class/infiniband/" + port + "/gid_attrs/ndevs/" + number, interface);
-  }
-  bool holds_up(const std::string& port, const std::string& interface) const {
-    return stands_on({"ib", "rc_verbs", port, true, {}}, interface, folder_);
-  }
-};
-
-TEST_F(Ports, OfAnAdapterThatMadeTheInterfaces) {
-  for (const char* const interface : {"ib0", "ib1"}) {
-    std::filesystem::create_directories(folder_ / "class/infiniband/mlx5_0/device/net" / interface);
-    write_lines(std::string("class/net/") + interface + "/dev_port", std::string(1, interface[2]));
-  }
-  EXPECT_TRUE(holds_up("mlx5_0:1", "ib0"));
-  EXPECT_FALSE(holds_up("mlx5_0:1", "ib1"));
-  EXPECT_TRUE(holds_up("mlx5_0:2", "ib1"));
-  EXPECT_FALSE(holds_up("mlx5_1:1", "ib0"));
-  EXPECT_FALSE(holds_up("mlx5_0:1", "eth0"));
-  EXPECT_TRUE(stands_on({"tcp", "tcp", "ib1", true, {}}, "ib1", folder_));
-  EXPECT_EQ(interface_of("127.0.0.1"), "lo");
-  EXPECT_EQ(interface_of("203.0.113.77"), "");
-}
-
-/// A device of software has no adapter; nor has a VLAN or a bond, which an adapter's driver has not made.
-TEST_F(Ports, WithAddressesOfTheInterfaces) {
-  add_address("rxe0/ports/1", "0", "eth0");
-  add_address("mlx5_0/ports/1", "0", "eth1");
-  add_address("mlx5_0/ports/1", "1", "eth1.5");
-  add_address("mlx5_0/ports/2", "0", "eth2");
-  add_address("mlx5_bond_0/ports/1", "12", "bond0");
-  EXPECT_TRUE(holds_up("rxe0:1", "eth0"));
-  EXPECT_FALSE(holds_up("rxe0:1", "eth1"));
-  EXPECT_FALSE(holds_up("rxe0:2", "eth0"));
-  EXPECT_TRUE(holds_up("mlx5_0:1", "eth1"));
-  EXPECT_TRUE(holds_up("mlx5_0:1", "eth1.5"));
-  EXPECT_FALSE(holds_up("mlx5_0:1", "eth2"));
-  EXPECT_TRUE(holds_up("mlx5_0:2", "eth2"));
-  EXPECT_FALSE(holds_up("mlx5_0:2", "eth1.5"));
-  EXPECT_TRUE(holds_up("mlx5_bond_0:1", "bond0"));
-  EXPECT_FALSE(holds_up("mlx5_bond_0:1", "bond"));
-}
-
-/// The kernel refuses to read the entries of no address. So does a folder.
-TEST_F(Ports, WithEntriesThatNobodyCanRead) {
-  for (const char* const number : {"0", "2"}) {
-    std::filesystem::create_directories(folder_ / "class/infiniband/rxe0/ports/1/gid_attrs/ndevs" / number);
-  }
-  EXPECT_FALSE(holds_up("rxe0:1", "eth0"));
-  add_address("rxe0/ports/1", "1", "eth0");
-  EXPECT_TRUE(holds_up("rxe0:1", "eth0"));
 }
 
 TEST(UcxProviders, SelectTheDevicesOfAnInterface) {

@@ -73,6 +73,34 @@ void list_domain(uct_component_h component, const std::string& component_name, c
   }
 }
 
+/// "mlx5_0:1" has its folder in that of the adapter.
+struct PortPlace {
+  std::filesystem::path adapter;
+  std::string port;
+  std::filesystem::path folder() const { return adapter / "ports" / port; }
+};
+
+PortPlace place_of(const std::string& name, const std::string& sysfs) {
+  const std::size_t colon = name.find(':');
+  const auto adapters = std::filesystem::path(sysfs) / "class/infiniband";
+  return {adapters / name.substr(0, colon), colon == std::string::npos ? "" : name.substr(colon + 1)};
+}
+
+/// As the kernel writes it: "0000:0000:0000:0000:0000:ffff:0a00:0001".
+std::string gid_of(const std::string& address) {
+  const Address parsed = Address::parse(address, 0);
+  std::string number(parsed.number());
+  if (parsed.family() == AF_INET) number.insert(0, std::string(10, '\0') + "\xff\xff");
+  std::string text;
+  for (std::size_t at = 0; at < number.size(); ++at) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(number[at]);
+    if (at != 0 && at % 2 == 0) text += ':';
+    text += {kDigits[byte / 16], kDigits[byte % 16]};
+  }
+  return text;
+}
+
 /// True if an address of the interface is one of the port's. So RoCE names its interfaces: the adapter's own, VLANs and
 /// bonds above it, and those under a device of software (rxe).
 bool has_address_of(const std::filesystem::path& port, const std::string& interface) {
@@ -85,11 +113,11 @@ bool has_address_of(const std::filesystem::path& port, const std::string& interf
 
 /// True if the adapter's driver made the interface for this port. Addresses of InfiniBand name none, so nothing else
 /// tells whose the interface of IP over InfiniBand is.
-bool made(const std::filesystem::path& adapter, const std::string& port, const std::filesystem::path& interface) {
+bool made(const PortPlace& place, const std::filesystem::path& interface) {
   std::error_code ignored;
-  if (!std::filesystem::exists(adapter / "device/net" / interface.filename(), ignored)) return false;
+  if (!std::filesystem::exists(place.adapter / "device/net" / interface.filename(), ignored)) return false;
   // Interfaces count the ports of an adapter from 0, InfiniBand from 1.
-  return port == std::to_string(first_value<int>(interface / "dev_port").value_or(0) + 1);
+  return place.port == std::to_string(first_value<int>(interface / "dev_port").value_or(0) + 1);
 }
 
 }  // namespace
@@ -136,12 +164,20 @@ std::string interface_of(const std::string& address) {
 
 bool stands_on(const Device& device, const std::string& interface, const std::string& sysfs) {
   if (device.name == interface) return true;
-  const std::size_t colon = device.name.find(':');
-  if (colon == std::string::npos) return false;
-  const auto classes = std::filesystem::path(sysfs) / "class";
-  const auto adapter = classes / "infiniband" / device.name.substr(0, colon);
-  const std::string port = device.name.substr(colon + 1);
-  return has_address_of(adapter / "ports" / port, interface) || made(adapter, port, classes / "net" / interface);
+  const PortPlace place = place_of(device.name, sysfs);
+  return has_address_of(place.folder(), interface) ||
+         made(place, std::filesystem::path(sysfs) / "class/net" / interface);
+}
+
+std::string gid_index(const std::string& port, const std::string& address, const std::string& sysfs) {
+  const auto folder = place_of(port, sysfs).folder();
+  const std::string gid = gid_of(address);
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "gids", ignored)) {
+    const auto number = entry.path().filename();
+    if (first_line(entry.path()) == gid && first_line(folder / "gid_attrs/types" / number) == "RoCE v2") return number;
+  }
+  return {};
 }
 
 }  // namespace torii::ucx

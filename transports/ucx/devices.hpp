@@ -32,7 +32,11 @@ bool is_of(const Device& device, std::string_view word);
 
 /// The interface that has the address; empty if there is none.
 std::string interface_of(const std::string& address);
-/// True for the interface itself, and for the InfiniBand or RoCE port behind or above it. `sysfs` is the place of /sys.
+/// True for the interface itself, for the InfiniBand or RoCE port under it, and for a device of software above it.
+/// `sysfs` is the place of /sys.
 bool stands_on(const Device& device, const std::string& interface, const std::string& sysfs = "/sys");
+/// The number of this host's address among those of a RoCE port, such as "mlx5_0:1"; empty if the port does not have
+/// it.
+std::string gid_index(const std::string& port, const std::string& address, const std::string& sysfs = "/sys");
 
 }  // namespace torii::ucx

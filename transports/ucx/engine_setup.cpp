@@ -1,71 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens an engine and connects it to those of its peers.
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
-#include <utility>
 
 #include "runtime/base/secret.hpp"
+#include "transports/ucx/config.hpp"
 #include "transports/ucx/engine.hpp"
 
 namespace torii::ucx {
-namespace {
-
-/// UCX settings that an engine needs if a component is used. UCX warns of settings that no component reads.
-struct Demand {
-  std::string_view component;
-  const char* name;
-  const char* value;
-  const char* user = nullptr;  ///< the variable with which the user may choose otherwise
-};
-constexpr Demand kDemands[] = {
-    {"posix", "MM_ERROR_HANDLING", "yes"},
-    {"sysv", "MM_ERROR_HANDLING", "yes"},
-    // How often UCX checks the process behind shared memory; connections report by themselves.
-    {"posix", "KEEPALIVE_INTERVAL", "100ms"},
-    {"sysv", "KEEPALIVE_INTERVAL", "100ms"},
-    // Lets cma carry payloads although errors are watched. A peer is lost only when its process has ended, and then it
-    // no longer reads memory.
-    {"cma", "MEMORY_INVALIDATE", "yes"},
-    // Packets that a sender may be ahead; with UCX's 64, long payloads stop and go.
-    {"posix", "MM_FIFO_SIZE", "256", "UCX_POSIX_FIFO_SIZE"},
-    {"sysv", "MM_FIFO_SIZE", "256", "UCX_SYSV_FIFO_SIZE"},
-    // Two writes of one engine become visible in their order, also on buses that may reorder them.
-    {"ib", "PCI_RELAXED_ORDERING", "no"},
-};
-
-/// UCX before 1.19 reads the type of a RoCE packet from bits that only mlx5 devices set. Of others it takes no UD
-/// packet over IPv4 for its own, and drops it. Without that check, UCX sees packets that stale tables of neighbours
-/// bring here.
-bool drops_own_packets(const Selection& selection) {
-  unsigned major = 0;
-  unsigned minor = 0;
-  unsigned release = 0;
-  ucp_get_version(&major, &minor, &release);
-  return selection.is_plain_verbs && std::pair(major, minor) < std::pair(1U, 19U);
-}
-
-Owner<ucp_config_t*, ucp_config_release> make_config(const Selection& selection) {
-  ucp_config_t* made = nullptr;
-  check(ucp_config_read(nullptr, nullptr, &made), "reading its configuration");
-  Owner<ucp_config_t*, ucp_config_release> config(made);
-  const auto set = [made](const char* name, const std::string& value) {
-    check(ucp_config_modify(made, name, value.c_str()), std::string("setting ") + name + "=" + value);
-  };
-  set("TLS", selection.transports);
-  if (!selection.devices.empty()) set("NET_DEVICES", selection.devices);
-  for (const Demand& demand : kDemands) {
-    const auto& found = selection.components;
-    if (std::find(found.begin(), found.end(), demand.component) == found.end()) continue;
-    if (demand.user == nullptr || std::getenv(demand.user) == nullptr) set(demand.name, demand.value);
-  }
-  if (drops_own_packets(selection) && std::getenv("UCX_UD_VERBS_ETH_DGID_CHECK") == nullptr) {
-    set("UD_ETH_DGID_CHECK", "no");
-  }
-  return config;
-}
-
-}  // namespace
 
 Engine::Engine(const Selection& selection, const Manner& manner, int number, const Shared& shared)
     : manner_(manner),

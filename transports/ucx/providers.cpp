@@ -180,6 +180,12 @@ std::vector<Selection> find_selections(const std::string& provider, const std::v
   std::vector<Selection> selections;
   const std::string reason = find(all_devices(), provider, source_addresses, selections);
   if (!reason.empty()) throw Error(Status::unsupported, "TORII_PROVIDER '" + provider + "': " + reason);
+  for (std::size_t source = 0; source < source_addresses.size(); ++source) {
+    Selection& selection = selections[source];
+    for (const std::string_view device : split(selection.devices, ',')) {
+      selection.gid_index += gid_index(std::string(device), source_addresses[source]);
+    }
+  }
   add_abilities(selections);
   for (const Selection& selection : selections) {
     if (selection.abilities.messages) continue;

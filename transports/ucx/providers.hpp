@@ -24,6 +24,7 @@ struct Selection {
   std::string devices;     ///< as in UCX_NET_DEVICES; empty if the provider needs no network
   std::vector<std::string> components;
   bool is_plain_verbs = false;  ///< a device that is InfiniBand or RoCE, but none of mlx5
+  std::string gid_index;        ///< as in UCX_IB_GID_INDEX: the source address of a RoCE port; empty: UCX chooses
   Abilities abilities;
 };
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings that UCX needs for an engine's devices. Those of the user win where they may.
+#include "transports/ucx/config.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+namespace torii::ucx {
+namespace {
+
+/// UCX settings that an engine needs if a component is used. UCX warns of settings that no component reads.
+struct Demand {
+  std::string_view component;
+  const char* name;
+  const char* value;
+  const char* user = nullptr;  ///< the variable with which the user may choose otherwise
+};
+constexpr Demand kDemands[] = {
+    {"posix", "MM_ERROR_HANDLING", "yes"},
+    {"sysv", "MM_ERROR_HANDLING", "yes"},
+    // How often UCX checks the process behind shared memory; connections report by themselves.
+    {"posix", "KEEPALIVE_INTERVAL", "100ms"},
+    {"sysv", "KEEPALIVE_INTERVAL", "100ms"},
+    // Lets cma carry payloads although errors are watched. A peer is lost only when its process has ended, and then it
+    // no longer reads memory.
+    {"cma", "MEMORY_INVALIDATE", "yes"},
+    // Packets that a sender may be ahead; with UCX's 64, long payloads stop and go.
+    {"posix", "MM_FIFO_SIZE", "256", "UCX_POSIX_FIFO_SIZE"},
+    {"sysv", "MM_FIFO_SIZE", "256", "UCX_SYSV_FIFO_SIZE"},
+    // Two writes of one engine become visible in their order, also on buses that may reorder them.
+    {"ib", "PCI_RELAXED_ORDERING", "no"},
+};
+
+/// UCX before 1.19 reads the type of a RoCE packet from bits that only mlx5 devices set, and so drops all UD packets
+/// over IPv4 on others. Without its check, only the numbers of a connection tell that outdated tables brought a packet
+/// to the wrong host.
+bool drops_own_packets(const Selection& selection) {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  ucp_get_version(&major, &minor, &release);
+  return selection.is_plain_verbs && std::pair(major, minor) < std::pair(1U, 19U);
+}
+
+}  // namespace
+
+Config make_config(const Selection& selection) {
+  ucp_config_t* made = nullptr;
+  check(ucp_config_read(nullptr, nullptr, &made), "reading its configuration");
+  Config config(made);
+  const auto set = [made](const char* name, const std::string& value) {
+    check(ucp_config_modify(made, name, value.c_str()), std::string("setting ") + name + "=" + value);
+  };
+  const auto set_by_user = [](const char* variable) { return std::getenv(variable) != nullptr; };
+  set("TLS", selection.transports);
+  if (!selection.devices.empty()) set("NET_DEVICES", selection.devices);
+  for (const Demand& demand : kDemands) {
+    const auto& found = selection.components;
+    if (std::find(found.begin(), found.end(), demand.component) == found.end()) continue;
+    if (demand.user == nullptr || !set_by_user(demand.user)) set(demand.name, demand.value);
+  }
+  if (drops_own_packets(selection) && !set_by_user("UCX_UD_VERBS_ETH_DGID_CHECK")) set("UD_ETH_DGID_CHECK", "no");
+  // Left to itself, UCX takes the first address of the port, which may be in another VLAN.
+  if (!selection.gid_index.empty() && !set_by_user("UCX_IB_GID_INDEX")) set("GID_INDEX", selection.gid_index);
+  return config;
+}
+
+}  // namespace torii::ucx

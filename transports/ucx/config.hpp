@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The configuration of UCX for one engine.
+#pragma once
+
+#include "transports/ucx/api.hpp"
+#include "transports/ucx/providers.hpp"
+
+namespace torii::ucx {
+
+using Config = Owner<ucp_config_t*, ucp_config_release>;
+
+/// Throws Error{transport} for a value that UCX does not take.
+Config make_config(const Selection& selection);
+
+}  // namespace torii::ucx
