@@ -121,21 +121,22 @@ std::string settings_of(const Selection& selection) {
 
 /// Whether UCX takes them on a device is seen only where there is one.
 TEST(UcxConfig, HasWhatTheDevicesNeedUnlessTheUserHasSetIt) {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  ucp_get_version(&major, &minor, &release);
   Selection selection{.transports = "rc",
                       .devices = "rxe0:1",
                       .components = {"ib"},
                       .is_plain_verbs = true,
                       .gid_index = "3",
                       .abilities = {}};
-  unsigned major = 0;
-  unsigned minor = 0;
-  unsigned release = 0;
-  ucp_get_version(&major, &minor, &release);
   const bool is_old = major == 1 && minor < 19;
   const std::string all = settings_of(selection);
   holds(all, "NET_DEVICES=rxe0:1\n");
-  holds(all, "PCI_RELAXED_ORDERING=no\n");
-  holds(all, "\nGID_INDEX=3\n");
+  const std::string domain = major == 1 && minor < 17 ? "\n" : "\nIB_";
+  holds(all, domain + "PCI_RELAXED_ORDERING=no\n");
+  holds(all, domain + "GID_INDEX=3\n");
   EXPECT_EQ(all.find("ETH_DGID_CHECK=no\n") != std::string::npos, is_old) << all;
   {
     const transports::EnvironmentMeanwhile user({{"UCX_IB_GID_INDEX", "1"}, {"UCX_UD_VERBS_ETH_DGID_CHECK", "yes"}});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +17,7 @@ struct Demand {
   const char* name;
   const char* value;
   const char* user = nullptr;  ///< the variable with which the user may choose otherwise
+  const char* domain = "";     ///< the prefix of a setting of the memory domain; see name_of()
 };
 constexpr Demand kDemands[] = {
     {"posix", "MM_ERROR_HANDLING", "yes"},
@@ -25,24 +27,32 @@ constexpr Demand kDemands[] = {
     {"sysv", "KEEPALIVE_INTERVAL", "100ms"},
     // Lets cma carry payloads although errors are watched. A peer is lost only when its process has ended, and then it
     // no longer reads memory.
-    {"cma", "MEMORY_INVALIDATE", "yes"},
+    {"cma", "MEMORY_INVALIDATE", "yes", nullptr, "CMA_"},
     // Packets that a sender may be ahead; with UCX's 64, long payloads stop and go.
     {"posix", "MM_FIFO_SIZE", "256", "UCX_POSIX_FIFO_SIZE"},
     {"sysv", "MM_FIFO_SIZE", "256", "UCX_SYSV_FIFO_SIZE"},
     // Two writes of one engine become visible in their order, also on buses that may reorder them.
-    {"ib", "PCI_RELAXED_ORDERING", "no"},
+    {"ib", "PCI_RELAXED_ORDERING", "no", nullptr, "IB_"},
 };
 
-/// UCX before 1.19 reads the type of a RoCE packet from bits that only mlx5 devices set, and so drops all UD packets
-/// over IPv4 on others. Without its check, only the numbers of a connection tell that outdated tables brought a packet
-/// to the wrong host.
-bool drops_own_packets(const Selection& selection) {
+bool is_older_than(unsigned minor_version) {
   unsigned major = 0;
   unsigned minor = 0;
   unsigned release = 0;
   ucp_get_version(&major, &minor, &release);
-  return selection.is_plain_verbs && std::pair(major, minor) < std::pair(1U, 19U);
+  return std::pair(major, minor) < std::pair(1U, minor_version);
 }
+
+/// UCX before 1.17 knows settings of a memory domain only without the prefix of their variable, later ones only with
+/// it.
+std::string name_of(const char* domain, const char* name) {
+  return std::string(is_older_than(17) ? "" : domain) + name;
+}
+
+/// UCX before 1.19 reads the type of a RoCE packet from bits that only mlx5 devices set, and so drops all UD packets
+/// over IPv4 on others. Without its check, only the numbers of a connection tell that outdated tables brought a packet
+/// to the wrong host.
+bool drops_own_packets(const Selection& selection) { return selection.is_plain_verbs && is_older_than(19); }
 
 }  // namespace
 
@@ -50,8 +60,8 @@ Config make_config(const Selection& selection) {
   ucp_config_t* made = nullptr;
   check(ucp_config_read(nullptr, nullptr, &made), "reading its configuration");
   Config config(made);
-  const auto set = [made](const char* name, const std::string& value) {
-    check(ucp_config_modify(made, name, value.c_str()), std::string("setting ") + name + "=" + value);
+  const auto set = [made](const std::string& name, const std::string& value) {
+    check(ucp_config_modify(made, name.c_str(), value.c_str()), "setting " + name + "=" + value);
   };
   const auto set_by_user = [](const char* variable) { return std::getenv(variable) != nullptr; };
   set("TLS", selection.transports);
@@ -59,11 +69,15 @@ Config make_config(const Selection& selection) {
   for (const Demand& demand : kDemands) {
     const auto& found = selection.components;
     if (std::find(found.begin(), found.end(), demand.component) == found.end()) continue;
-    if (demand.user == nullptr || !set_by_user(demand.user)) set(demand.name, demand.value);
+    if (demand.user == nullptr || !set_by_user(demand.user)) {
+      set(name_of(demand.domain, demand.name), demand.value);
+    }
   }
   if (drops_own_packets(selection) && !set_by_user("UCX_UD_VERBS_ETH_DGID_CHECK")) set("UD_ETH_DGID_CHECK", "no");
   // Left to itself, UCX takes the first address of the port, which may be in another VLAN.
-  if (!selection.gid_index.empty() && !set_by_user("UCX_IB_GID_INDEX")) set("GID_INDEX", selection.gid_index);
+  if (!selection.gid_index.empty() && !set_by_user("UCX_IB_GID_INDEX")) {
+    set(name_of("IB_", "GID_INDEX"), selection.gid_index);
+  }
   return config;
 }
 
