@@ -40,7 +40,7 @@ class Ports : public tests::FolderTest {
   }
   /// One address of a port; those of InfiniBand name no interface.
   void add_address(const std::string& port, const std::string& number, const std::string& interface) const {
-    write_lines("class/infiniband/" + port + "/gid_attrs/ndevs/" + number, interface);
+    write_lines(std::filesystem::path("class/infiniband") / port / "gid_attrs/ndevs" / number, interface);
   }
   bool holds_up(const std::string& port, const std::string& interface) const {
     return stands_on({"ib", "rc_verbs", port, true, {}}, interface, folder_);
