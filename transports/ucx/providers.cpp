@@ -155,7 +155,8 @@ std::string select(const std::vector<Device>& all, const std::string& provider,
       }
       const Device* const device = find_device(all, word, interface);
       if (device == nullptr) return "its transport '" + word + "' has no device on interface " + interface;
-      selection.transports += (selection.transports.empty() ? "" : ",") + with_auxiliary(word);
+      if (!selection.transports.empty()) selection.transports += ",";
+      selection.transports += with_auxiliary(word);
       selection.components.push_back(device->component);
       const auto is_it = [&](std::string_view name) { return device->name == name; };
       const bool is_new = device->is_network && !any_of_list(selection.devices, is_it);
