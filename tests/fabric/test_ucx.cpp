@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The UCX transport's parts on their own: what comes from peers, providers, abilities, and what is refused with which
 // words.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <ucp/api/ucp.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -20,6 +24,21 @@
 #include "transports/ucx/message.hpp"
 #include "transports/ucx/providers.hpp"
 #include "transports/ucx/transport.hpp"
+
+namespace {
+
+std::atomic<std::size_t> registrations = 0;
+std::atomic<std::size_t> registered_bytes = 0;
+
+}  // namespace
+
+/// Stands before UCX's function of that name, and counts.
+extern "C" ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_params_t* what, ucp_mem_h* memory) {
+  static const auto real = reinterpret_cast<decltype(&ucp_mem_map)>(dlsym(RTLD_NEXT, "ucp_mem_map"));
+  ++registrations;
+  registered_bytes += what->length;
+  return real(context, what, memory);
+}
 
 namespace torii::ucx {
 namespace {
@@ -92,7 +111,8 @@ TEST(Message, FromAPeerThatWritesBeyondTheArena) {
     transports::Sleepers sleepers;
     const std::size_t arena_bytes = bootstrap.rank() == 0 ? 8 * kPage : kPage;
     const Shared shared = {memory.data(), arena_bytes, arena_bytes, bootstrap.rank(), 2, peers, sleepers};
-    Engine engine(find_selections("tcp", {"127.0.0.1"}).at(0), {.puts = false, .peer_errors = true, .wakes = false}, 0,
+    const Manner manner = {.puts = false, .peer_errors = true, .wakes = false};
+    Engine engine(std::make_shared<OpenDevice>(find_selections("tcp", {"127.0.0.1"}).at(0), manner, 2), manner, 0,
                   shared);
     engine.connect(gather_texts(bootstrap, engine.card()));
     if (bootstrap.rank() == 0) {
@@ -239,6 +259,19 @@ TEST(UcxEngines, APayloadThatIsBeingFetchedIsArriving) {
     }
     gather_values(bootstrap, 0);
   });
+}
+
+TEST(UcxEngines, RegisterTheArenaOnceTogether) {
+  for (const int engines : {1, 4}) {
+    registrations = registered_bytes = 0;
+    run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
+      const auto opened = tests::open_transport("ucx_tcp_puts", bootstrap, engines);
+      EXPECT_EQ(opened->transport().capabilities().engines, engines);
+      gather_values(bootstrap, 0);
+    });
+    EXPECT_EQ(registrations, 2U) << "one for each rank, of " << engines << " engines";
+    EXPECT_EQ(registered_bytes, 2 * tests::kArenaBytes) << engines;
+  }
 }
 
 TEST(UcxEngines, APeerThatLeavesIsLostAndSaidToBe) {

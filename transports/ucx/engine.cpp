@@ -41,7 +41,7 @@ Status Engine::put(const Put& put) noexcept {
   Header header = {put.target_offset, put.signal_offset, put.signal};
   const std::byte* source = put.source;
   std::size_t bytes = has_payload ? put.bytes : 0;
-  while (is_in_memory_ && bytes > kPieceBytes) {
+  while (device_->is_in_memory() && bytes > kPieceBytes) {
     const Status status = send(put.peer, kPiece, header, source, kPieceBytes, put.owner);
     if (status != Status::ok) return status;
     header.target_offset += kPieceBytes;
@@ -75,7 +75,7 @@ Status Engine::send(int peer, MessageId id, const Header& header, const std::byt
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
                      UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-  how.flags = bytes <= (is_in_memory_ ? kPieceBytes : kMessageMost) ? UCP_AM_SEND_FLAG_EAGER : 0;
+  how.flags = bytes <= (device_->is_in_memory() ? kPieceBytes : kMessageMost) ? UCP_AM_SEND_FLAG_EAGER : 0;
   how.memory_type = UCS_MEMORY_TYPE_HOST;
   how.cb.send = &Engine::on_sent;
   how.user_data = operation;
@@ -126,7 +126,7 @@ Status Engine::put_bytes(Operation& operation, const std::byte* source, std::uin
   how.user_data = &operation;
   if (is_in_arena) {
     how.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
-    how.memh = arena_memory_;
+    how.memh = device_->arena();
   }
   const Target& to = target(operation.peer);
   return started(operation,

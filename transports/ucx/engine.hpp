@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One path through UCX: a context with its worker, an endpoint per peer, and the operations in flight.
+// One path through UCX: a worker, an endpoint per peer, and the operations in flight.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@
 #include "transports/network/sleepers.hpp"
 #include "transports/ucx/api.hpp"
 #include "transports/ucx/message.hpp"
-#include "transports/ucx/providers.hpp"
+#include "transports/ucx/open_device.hpp"
 
 namespace torii::ucx {
 
@@ -33,18 +34,11 @@ struct Shared {
   transports::Sleepers& sleepers;
 };
 
-/// How an engine works; equal on all ranks.
-struct Manner {
-  bool puts = false;         ///< longer payloads are put, see Engine::put()
-  bool peer_errors = false;  ///< UCX watches the peers
-  bool wakes = false;        ///< a descriptor for sleeping is wanted
-};
-
 /// Thread-safe behind its own lock; UCX is asked for no locks of its own.
 class Engine {
  public:
-  /// Opens the worker, and registers the arena if puts need that. Throws Error.
-  Engine(const Selection& selection, const Manner& manner, int number, const Shared& shared);
+  /// Opens the worker. If the engine puts, the device has the arena registered. Throws Error.
+  Engine(std::shared_ptr<OpenDevice> device, const Manner& manner, int number, const Shared& shared);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -121,8 +115,7 @@ class Engine {
     std::size_t bytes = 0;  ///< 0: nothing is being fetched
   };
 
-  void open(const Selection& selection);
-  void map_arena();
+  void open();
   void close_connections() noexcept;
   void listen(unsigned id, ucp_am_recv_callback_t callback);
   Target& target(int peer) noexcept { return targets_[static_cast<std::size_t>(peer)]; }
@@ -155,7 +148,7 @@ class Engine {
   void let_go_of_lost() noexcept;
   Status fail(int peer, ucs_status_t status, std::size_t bytes) noexcept;
   void break_down(const char* what) noexcept;
-  std::string name() const { return "engine " + std::to_string(number_) + " (UCX " + transports_ + ")"; }
+  std::string name() const { return "engine " + std::to_string(number_) + " (UCX " + device_->name() + ")"; }
 
   ucs_status_t take_put(const Header& header, void* data, std::size_t bytes, bool is_here) noexcept;
   void publish(const Header& header) noexcept { store_word(shared_.arena + header.signal_offset, header.signal); }
@@ -186,13 +179,10 @@ class Engine {
 
   Manner manner_;
   int number_;
-  std::string transports_;
-  bool is_in_memory_;  ///< no network is used
+  std::shared_ptr<OpenDevice> device_;
   Shared shared_;
   std::uint64_t secret_;  ///< messages without it are dropped
-  Owner<ucp_context_h, ucp_cleanup> context_;
   Owner<ucp_worker_h, ucp_worker_destroy> worker_;
-  ucp_mem_h arena_memory_ = nullptr;
   std::atomic<int> wait_descriptor_ = -1;
 
   std::mutex mutex_;

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens an engine and connects it to those of its peers.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/secret.hpp"
-#include "transports/ucx/config.hpp"
 #include "transports/ucx/engine.hpp"
 
 namespace torii::ucx {
 
-Engine::Engine(const Selection& selection, const Manner& manner, int number, const Shared& shared)
-    : manner_(manner),
-      number_(number),
-      transports_(selection.transports),
-      is_in_memory_(selection.devices.empty()),
-      shared_(shared),
-      secret_(random_secret()) {
-  if (!selection.devices.empty()) transports_ += " on " + selection.devices;
-  open(selection);
-  if (manner_.puts) map_arena();
+Engine::Engine(std::shared_ptr<OpenDevice> device, const Manner& manner, int number, const Shared& shared)
+    : manner_(manner), number_(number), device_(std::move(device)), shared_(shared), secret_(random_secret()) {
+  open();
 }
 
 Engine::~Engine() {
@@ -26,7 +19,6 @@ Engine::~Engine() {
   const auto is_open = [this](const Target& to) { return to.in_flight != 0 || (to.endpoint && is_cut(to.peer)); };
   const auto is_coming = [](const Arrival& one) { return one.bytes != 0; };
   if (std::ranges::any_of(targets_, is_open) || std::ranges::any_of(arrivals_, is_coming)) close_connections();
-  if (arena_memory_ != nullptr) (void)ucp_mem_unmap(context_.get(), arena_memory_);
   // Closes connections without waiting for peers.
   worker_.reset();
 }
@@ -45,7 +37,7 @@ void Engine::close() noexcept {
     close_connections();
   } else {
     (void)worker_.release();
-    (void)context_.release();
+    device_->keep();
   }
 }
 
@@ -66,23 +58,12 @@ void Engine::close_connections() noexcept {
   }
 }
 
-void Engine::open(const Selection& selection) {
-  ucp_params_t wanted{};
-  wanted.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
-  wanted.features = UCP_FEATURE_AM;
-  if (manner_.puts) wanted.features |= UCP_FEATURE_RMA;
-  if (manner_.wakes) wanted.features |= UCP_FEATURE_WAKEUP;
-  wanted.estimated_num_eps = static_cast<std::size_t>(shared_.ranks);
-  wanted.name = "torii";
-  const auto config = make_config(selection);
-  ucp_context_h context = nullptr;
-  check(ucp_init(&wanted, config.get(), &context), "opening " + name());
-  context_.reset(context);
+void Engine::open() {
   ucp_worker_params_t how{};
   how.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   how.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   ucp_worker_h worker = nullptr;
-  check(ucp_worker_create(context, &how, &worker), "opening a worker of " + name());
+  check(ucp_worker_create(device_->context(), &how, &worker), "opening a worker of " + name());
   worker_.reset(worker);
   int descriptor = -1;
   if (manner_.wakes) check(ucp_worker_get_efd(worker, &descriptor), "asking for a descriptor to sleep on");
@@ -109,34 +90,17 @@ void Engine::listen(unsigned id, ucp_am_recv_callback_t callback) {
   check(ucp_worker_set_am_recv_handler(worker_.get(), &handler), "setting a handler of messages");
 }
 
-void Engine::map_arena() {
-  ucp_mem_map_params_t what{};
-  what.field_mask =
-      UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
-  what.address = shared_.arena;
-  what.length = shared_.registered_bytes;
-  what.memory_type = UCS_MEMORY_TYPE_HOST;
-  check(ucp_mem_map(context_.get(), &what, &arena_memory_),
-        "registering " + std::to_string(shared_.registered_bytes) +
-            " bytes for the arena (lower TORII_ARENA, or raise the limit of locked memory, ulimit -l)");
-}
-
 std::string Engine::card() const {
   ucp_address_t* address = nullptr;
   std::size_t address_bytes = 0;
   check(ucp_worker_get_address(worker_.get(), &address, &address_bytes), "asking for the worker's address");
   const auto give_back = [this](ucp_address_t* it) { ucp_worker_release_address(worker_.get(), it); };
   const std::unique_ptr<ucp_address_t, decltype(give_back)> address_owner(address, give_back);
-  void* key = nullptr;
-  std::size_t key_bytes = 0;
-  if (arena_memory_ != nullptr) {
-    check(ucp_rkey_pack(context_.get(), arena_memory_, &key, &key_bytes), "packing the arena's key");
-  }
-  const std::unique_ptr<void, GiveBack<ucp_rkey_buffer_release>> key_owner(key);
+  const std::string key = device_->arena_key();
   return write_card({reinterpret_cast<std::uintptr_t>(shared_.arena),
                      secret_,
                      {reinterpret_cast<const char*>(address), address_bytes},
-                     {static_cast<const char*>(key), key_bytes}});
+                     key});
 }
 
 void Engine::connect(const std::vector<std::string>& cards) {

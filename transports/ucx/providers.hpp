@@ -26,6 +26,10 @@ struct Selection {
   bool is_plain_verbs = false;  ///< a device that is InfiniBand or RoCE, but none of mlx5
   std::string gid_index;        ///< as in UCX_IB_GID_INDEX: the source address of a RoCE port; empty: UCX chooses
   Abilities abilities;
+
+  bool has_devices_of(const Selection& other) const {
+    return transports == other.transports && devices == other.devices && gid_index == other.gid_index;
+  }
 };
 
 /// True unless all components are known not to pin memory: those over sockets and shared memory.
