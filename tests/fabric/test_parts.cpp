@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,6 +34,32 @@ TEST(Providers, EachIsUsableOrSaysWhyNot) {
   EXPECT_TRUE(find("net").usable);
   EXPECT_FALSE(find("shm").chosen);
   EXPECT_EQ(std::ranges::count(all, true, &ProviderReport::chosen), 1);
+}
+
+/// What libfabric reads at its first call.
+std::string universe_at_first;
+
+int remember_universe(std::uint32_t, const char*, const char*, std::uint64_t, const fi_info*, fi_info**) {
+  const char* const value = std::getenv("FI_UNIVERSE_SIZE");
+  universe_at_first = value == nullptr ? "none" : value;
+  return -FI_ENODATA;
+}
+
+/// In a process that has not called libfabric yet; ends it with the code 0 if the value is right.
+[[noreturn]] void start_for(int ranks, const char* of_user, const std::string& expected) {
+  if (of_user != nullptr) setenv("FI_UNIVERSE_SIZE", of_user, 1);
+  start_quietly({remember_universe, fi_fabric}, ranks);
+  start_quietly({remember_universe, fi_fabric}, 1000);
+  const char* const after = std::getenv("FI_UNIVERSE_SIZE");
+  const bool restored = of_user == nullptr ? after == nullptr : after != nullptr && std::string(after) == of_user;
+  std::_Exit(universe_at_first == expected && restored ? 0 : 1);
+}
+
+TEST(Start, AsksForQueuesThatDevicesHaveAndJobsNeed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const int ranks : {1, 2, 127}) EXPECT_EXIT(start_for(ranks, nullptr, "127"), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(start_for(128, nullptr, "128"), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(start_for(2, "16", "16"), testing::ExitedWithCode(0), "");
 }
 
 /// Two ranks with engines over loopback addresses; `look` sees each rank's transport.

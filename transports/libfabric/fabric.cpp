@@ -54,6 +54,7 @@ bool wants_descriptor(const Options& options, std::string_view provider) {
 
 Fabric::Fabric(Bootstrap& bootstrap, const Options& options, const Api& api) : EngineTransport(bootstrap, options) {
   check_options(bootstrap, options);
+  start_quietly(api, ranks_);
   open_engines(bootstrap, options, api);
 
   for (const RankCard& card : gather_values(bootstrap, RankCard{ordered_bytes_, data_bytes_})) {

@@ -26,20 +26,8 @@ constexpr std::string_view kPreference[] = {"verbs;ofi_rxm", "efa", "cxi", "psm2
 /// It works, but is used only by name: it leaves named files behind if a rank is killed.
 constexpr std::string_view kByNameOnly[] = {"shm"};
 constexpr transports::KnownProviders kKnown = {kPreference, kByNameOnly, "fi_info"};
-
-/// libfabric reads its settings at the first call. Its memory hooks stay off unless the user has set them; the
-/// environment is restored afterwards.
-void start_quietly(const Api& api) {
-  static std::once_flag once;
-  std::call_once(once, [&api] {
-    // ofi_rxm makes a thousand buffers for messages, twice per engine, and touches them all. With the default of 16 KiB
-    // each that is 34 MB, and most of the time of opening an engine. torii sends no messages.
-    const transports::EnvironmentMeanwhile quiet(
-        {{"FI_MR_CACHE_MONITOR", "disabled"}, {"FI_OFI_RXM_BUFFER_SIZE", "1024"}});
-    fi_info* all = nullptr;
-    if (api.get_info(kVersion, nullptr, nullptr, FI_PROV_ATTR_ONLY, nullptr, &all) == 0) fi_freeinfo(all);
-  });
-}
+/// The most peers whose completions fit into the shortest queue that a device is known to have.
+constexpr int kPeersLeast = 32767 / (128 + 128);
 
 /// The address that a provider over IP must use.
 void set_source(fi_info& hints, const std::string& text) {
@@ -83,7 +71,6 @@ std::string shortcoming(const fi_info& info) {
 /// Appends the usable providers; if there are none, returns the reason.
 std::string ask(const Api& api, const std::string& provider, const std::string& source_address,
                 std::vector<Info>& found) {
-  start_quietly(api);
   const Info hints = make_hints(provider, source_address);
   fi_info* first = nullptr;
   const int code = api.get_info(kVersion, nullptr, nullptr, 0, hints.get(), &first);
@@ -116,7 +103,6 @@ std::string ask(const Api& api, const std::string& provider, const std::string& 
 
 /// The providers that are compiled in or can be loaded, with or without a device.
 std::vector<std::string> built_in(const Api& api) {
-  start_quietly(api);
   std::vector<std::string> names;
   fi_info* first = nullptr;
   if (api.get_info(kVersion, nullptr, nullptr, FI_PROV_ATTR_ONLY, nullptr, &first) != 0) return names;
@@ -164,6 +150,27 @@ transports::ReportOn report_on(const Api& api, const std::vector<std::string>& s
 
 }  // namespace
 
+/// The environment is restored afterwards. libfabric's memory hooks stay off unless the user has set them.
+///
+/// ofi_rxm makes a thousand buffers for messages, twice per engine, and touches them all. With the default of 16 KiB
+/// each that is 34 MB, and most of the time of opening an engine. torii sends no messages.
+///
+/// ofi_rxm opens one queue per engine, with room for 128 sends and 128 receives of FI_UNIVERSE_SIZE peers. Its default
+/// is 1024 peers, too many for some devices: rxe has queues of 32767 entries, and nothing tells the limit before.
+/// libfabric 1.17 reserves the receives of each connection. With twice as many peers nothing is left for sends, and the
+/// engines greet in vain; 2.x reserves nothing, so a queue may overflow. A larger job therefore asks for more, which a
+/// device refuses or has. A later and larger context of a process needs the user's FI_UNIVERSE_SIZE.
+void start_quietly(const Api& api, int ranks) {
+  static std::once_flag once;
+  std::call_once(once, [&api, ranks] {
+    const std::string peers = std::to_string(std::max(ranks, kPeersLeast));
+    const transports::EnvironmentMeanwhile quiet(
+        {{"FI_MR_CACHE_MONITOR", "disabled"}, {"FI_OFI_RXM_BUFFER_SIZE", "1024"}, {"FI_UNIVERSE_SIZE", peers.c_str()}});
+    fi_info* all = nullptr;
+    if (api.get_info(kVersion, nullptr, nullptr, FI_PROV_ATTR_ONLY, nullptr, &all) == 0) fi_freeinfo(all);
+  });
+}
+
 bool is_over_ip(std::string_view provider) {
   constexpr std::string_view kOverIp[] = {"tcp", "net", "sockets", "udp", "verbs"};
   const std::string_view lowest = provider.substr(0, provider.find(';'));
@@ -178,6 +185,7 @@ bool listens_on_tcp(std::string_view provider, std::uint32_t address_format) {
 }
 
 std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std::string>& source_addresses) {
+  start_quietly(api, 1);
   return transports::list_providers(kKnown, report_on(api, source_addresses));
 }
 
@@ -187,6 +195,7 @@ std::string choose_provider(Bootstrap& bootstrap, const Api& api, const std::str
 }
 
 std::vector<Info> find_devices(const Api& api, const std::string& provider, const std::string& source_address) {
+  start_quietly(api, 1);
   std::vector<Info> devices;
   const std::string reason = ask(api, provider, source_address, devices);
   if (devices.empty()) throw Error(Status::unsupported, "TORII_PROVIDER '" + provider + "': " + reason);

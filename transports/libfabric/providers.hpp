@@ -13,6 +13,10 @@
 
 namespace torii::libfabric {
 
+/// libfabric reads its settings when a process first calls it, so the first call counts: the settings that suit torii,
+/// for jobs of this many ranks. list_providers() and find_devices() call it themselves, for small jobs.
+void start_quietly(const Api& api, int ranks);
+
 /// True if addresses are IP addresses, so that a source address identifies the device.
 bool is_over_ip(std::string_view provider);
 
