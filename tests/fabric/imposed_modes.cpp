@@ -3,7 +3,11 @@
 #include "tests/fabric/imposed_modes.hpp"
 
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
+#include <string>
+#include <string_view>
 
 #include "tests/fabric/imposed_objects.hpp"
 
@@ -18,6 +22,17 @@ std::mutex imposed_mutex;
 Modes current_modes() {
   const std::lock_guard lock(imposed_mutex);
   return imposed;
+}
+
+constexpr const char* kBelow = "tcp;ofi_rxm";
+
+bool is_called(const fi_fabric_attr* attributes, const char* name) {
+  return attributes->prov_name != nullptr && std::string_view(attributes->prov_name) == name;
+}
+
+void call(fi_fabric_attr& attributes, const char* name) {
+  std::free(attributes.prov_name);
+  attributes.prov_name = strdup(name);
 }
 
 int open_addresses(fid_domain* base, fi_av_attr* attributes, fid_av** opened, void* context) {
@@ -45,6 +60,7 @@ int control_region(fid* base, int command, void*) {
 int register_region(fid* base, const void* buffer, std::size_t bytes, std::uint64_t access, std::uint64_t offset,
                     std::uint64_t key, std::uint64_t flags, fid_mr** opened, void* context) {
   auto& domain = *reinterpret_cast<Domain*>(base);
+  if (domain.modes.registering_code != 0) return domain.modes.registering_code;
   demand(reinterpret_cast<std::uintptr_t>(buffer) % kPage == 0, "this layer wants regions of whole pages");
   const std::uint64_t real_key = domain.modes.keys_by_provider ? ++domain.keys : key;
   if (domain.modes.short_keys) {
@@ -70,14 +86,13 @@ int register_region(fid* base, const void* buffer, std::size_t bytes, std::uint6
 
 int open_domain(fid_fabric* base, fi_info* info, fid_domain** opened, void* context) {
   auto& fabric = *reinterpret_cast<Fabric*>(base);
-  const Info real_info(fi_dupinfo(info));
-  real_info->mode = 0;
-  real_info->domain_attr->mr_mode = 0;
+  const Info real_info = describe_real(info);
   fid_domain* real = nullptr;
   const int code = fi_domain(fabric.real, real_info.get(), &real, context);
   if (code != 0) return code;
   auto* const domain = wrap<Domain>(real);
   domain->modes = fabric.modes;
+  domain->fabric = &fabric;
   domain->domain_ops.size = sizeof(fi_ops_domain);
   domain->domain_ops.av_open = open_addresses;
   domain->domain_ops.cq_open = open_queue;
@@ -101,11 +116,16 @@ int try_wait(fid_fabric* base, fid** waited, int count) {
 }
 
 int open_fabric(fi_fabric_attr* attributes, fid_fabric** opened, void* context) {
+  const Modes modes = current_modes();
+  if (modes.as_verbs && !is_called(attributes, provider_of(modes))) return fi_fabric(attributes, opened, context);
+  fi_fabric_attr below = *attributes;
+  std::string name = kBelow;
+  below.prov_name = name.data();
   fid_fabric* real = nullptr;
-  const int code = fi_fabric(attributes, &real, context);
+  const int code = fi_fabric(&below, &real, context);
   if (code != 0) return code;
   auto* const fabric = wrap<Fabric>(real);
-  fabric->modes = current_modes();
+  fabric->modes = modes;
   fabric->fabric_ops.size = sizeof(fi_ops_fabric);
   fabric->fabric_ops.domain = open_domain;
   fabric->fabric_ops.trywait = try_wait;
@@ -114,12 +134,31 @@ int open_fabric(fi_fabric_attr* attributes, fid_fabric** opened, void* context) 
   return 0;
 }
 
+/// Adds a provider to a list of names.
+void add_name(const char* name, fi_info** names) {
+  fi_info* const added = fi_dupinfo(*names);
+  call(*added->fabric_attr, name);
+  added->next = *names;
+  *names = added;
+}
+
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
              fi_info** found) {
-  const int code = fi_getinfo(version, node, service, flags, hints, found);
-  if (code != 0 || hints == nullptr) return code;
   const Modes modes = current_modes();
+  if (hints == nullptr) {
+    const int code = fi_getinfo(version, node, service, flags, hints, found);
+    if (code == 0 && modes.as_verbs) add_name("verbs", found);
+    return code;
+  }
+  if (modes.as_verbs && !is_called(hints->fabric_attr, provider_of(modes))) {
+    return fi_getinfo(version, node, service, flags, hints, found);
+  }
+  const Info below(fi_dupinfo(hints));
+  call(*below->fabric_attr, kBelow);
+  const int code = fi_getinfo(version, node, service, flags, below.get(), found);
+  if (code != 0) return code;
   for (fi_info* info = *found; info != nullptr; info = info->next) {
+    if (modes.as_verbs && is_called(info->fabric_attr, kBelow)) call(*info->fabric_attr, provider_of(modes));
     info->domain_attr->cq_data_size = 4;
     if (modes.receives_for_data) info->mode |= FI_RX_CQ_DATA;
     if (modes.keys_by_provider) info->domain_attr->mr_mode |= FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
@@ -137,6 +176,14 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
 }
 
 }  // namespace
+
+Info describe_real(const fi_info* info) {
+  Info real(fi_dupinfo(info));
+  real->mode = 0;
+  real->domain_attr->mr_mode = 0;
+  call(*real->fabric_attr, kBelow);
+  return real;
+}
 
 Modes verbs_modes() {
   Modes verbs;

@@ -2,6 +2,7 @@
 // A layer over libfabric's tcp provider that imposes what devices want that are not here: verbs, efa, cxi.
 #pragma once
 
+#include <climits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,17 @@ struct Modes {
   bool unordered = false;          ///< no FI_ORDER_WAW, and writes are shuffled indeed
   bool no_inject = false;          ///< inject_size 0
   bool busy = false;               ///< FI_EAGAIN now and then
+  bool stuck = false;              ///< FI_EAGAIN always
+  /// The provider is called verbs;ofi_rxm; others are as they are. An endpoint is closed only when it has taken every
+  /// notice that was sent to it, and no peer sends one afterwards.
+  bool as_verbs = false;
+  int endpoints_most = INT_MAX;  ///< that can be enabled at once
+  int enabling_code = 0;         ///< if more are enabled
+  int registering_code = 0;      ///< if it is not 0, nothing can be registered
 };
+
+/// What the setting PROVIDER calls a layer of these modes.
+inline const char* provider_of(const Modes& modes) { return modes.as_verbs ? "verbs;ofi_rxm" : "tcp;ofi_rxm"; }
 
 /// The rows of the suite, by name.
 std::vector<std::pair<std::string, Modes>> imposed_modes();
@@ -30,5 +41,7 @@ std::vector<std::pair<std::string, Modes>> imposed_modes();
 Modes verbs_modes();
 /// One set of modes at a time in a process.
 libfabric::Api impose(const Modes& modes);
+/// Enabled and not yet closed, in this process.
+int imposed_endpoints() noexcept;
 
 }  // namespace torii::tests

@@ -7,6 +7,7 @@
 #include <deque>
 #include <random>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "tests/fabric/imposed_modes.hpp"
@@ -19,6 +20,8 @@ inline constexpr std::uint64_t kPage = 4096;
 void demand(bool kept, const char* rule);
 
 struct Endpoint;
+struct Domain;
+struct Fabric;
 
 struct Region {
   fid_mr fid;  // first, as in all objects here: libfabric's inline functions find the rest by it
@@ -65,6 +68,9 @@ struct Endpoint {
   std::vector<Write> held;
   std::deque<void*> receives;
   std::set<fi_addr_t> reached;  ///< peers that have taken a write
+  fid_av* addresses = nullptr;
+  std::string name;  ///< set when it is enabled
+  Domain* domain = nullptr;
 };
 
 struct Domain {
@@ -75,6 +81,7 @@ struct Domain {
   fid_domain* real;
   Modes modes;
   std::uint64_t keys = 0;
+  Fabric* fabric = nullptr;
 };
 
 struct Fabric {
@@ -104,6 +111,15 @@ Object* wrap(Real* real) {
   object->fid.fid.ops = &object->ops;
   return object;
 }
+
+/// A description for the provider below, without what the layer adds.
+libfabric::Info describe_real(const fi_info* info);
+
+/// The notices to each endpoint, by its name.
+void count_enabled(Endpoint& endpoint);
+void count_sent(Endpoint& endpoint, fi_addr_t to, int more);
+void count_taken(Endpoint& endpoint);
+void count_closed(Endpoint& endpoint);
 
 /// Functions of a Domain.
 int open_endpoint(fid_domain* base, fi_info* info, fid_ep** opened, void* context);

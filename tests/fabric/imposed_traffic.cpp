@@ -26,18 +26,24 @@ ssize_t pass_on(Endpoint& endpoint, const Write& write) {
     key &= kPage - 1;
   }
   const bool has_data = (write.flags & FI_REMOTE_CQ_DATA) != 0;
+  // Before it is sent: its receiver may take it at once.
+  if (has_data) count_sent(endpoint, write.to, 1);
+  const auto counted = [&](ssize_t code) {
+    if (code != 0 && has_data) count_sent(endpoint, write.to, -1);
+    return code;
+  };
   if ((write.flags & FI_INJECT) != 0) {
     const auto [source, bytes] = from[0];
-    return has_data ? fi_inject_writedata(endpoint.real, source, bytes, write.data, write.to, address, key)
-                    : fi_inject_write(endpoint.real, source, bytes, write.to, address, key);
+    return counted(has_data ? fi_inject_writedata(endpoint.real, source, bytes, write.data, write.to, address, key)
+                            : fi_inject_write(endpoint.real, source, bytes, write.to, address, key));
   }
   fi_rma_iov to = {address, 0, key};
   for (const iovec& part : from) to.len += part.iov_len;
   std::vector<void*> descriptors(from.size(), nullptr);
   const fi_msg_rma message = {from.data(), descriptors.data(), from.size(), write.to, &to,
                               1,           write.context,      write.data};
-  return fi_writemsg(endpoint.real, &message,
-                     FI_COMPLETION | (write.flags & (FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE)));
+  return counted(
+      fi_writemsg(endpoint.real, &message, FI_COMPLETION | (write.flags & (FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE))));
 }
 
 void release_held(Endpoint& endpoint) {
@@ -65,7 +71,7 @@ ssize_t post(Endpoint& endpoint, Write write, void* const* descriptors) {
   } else if (endpoint.modes.local_regions) {
     for (std::size_t i = 0; i < write.from.size(); ++i) demand_registered(write.from[i], descriptors[i]);
   }
-  if (endpoint.modes.busy && endpoint.random() % 4 == 0) return -FI_EAGAIN;
+  if (endpoint.modes.stuck || (endpoint.modes.busy && endpoint.random() % 4 == 0)) return -FI_EAGAIN;
   // Nothing is held back before the connection stands: devices have none, and a write that they took leaves.
   if (!endpoint.modes.unordered || !endpoint.reached.contains(write.to)) {
     const ssize_t code = pass_on(endpoint, write);
@@ -135,6 +141,7 @@ int get_name(fid* base, void* name, std::size_t* bytes) {
 
 int bind_endpoint(fid* base, fid* other, std::uint64_t flags) {
   auto& endpoint = *reinterpret_cast<Endpoint*>(base);
+  if (other->fclass == FI_CLASS_AV) endpoint.addresses = reinterpret_cast<fid_av*>(other);
   if (other->fclass != FI_CLASS_CQ) return fi_ep_bind(endpoint.real, other, flags);
   endpoint.queue = reinterpret_cast<Queue*>(other);
   endpoint.queue->endpoint = &endpoint;
@@ -142,13 +149,18 @@ int bind_endpoint(fid* base, fid* other, std::uint64_t flags) {
 }
 
 int control_endpoint(fid* base, int command, void* argument) {
-  fid& real = reinterpret_cast<Endpoint*>(base)->real->fid;
-  return real.ops->control(&real, command, argument);
+  auto& endpoint = *reinterpret_cast<Endpoint*>(base);
+  fid& real = endpoint.real->fid;
+  if (command == FI_ENABLE && imposed_endpoints() >= endpoint.modes.endpoints_most) return endpoint.modes.enabling_code;
+  const int code = real.ops->control(&real, command, argument);
+  if (command == FI_ENABLE && code == 0) count_enabled(endpoint);
+  return code;
 }
 
 int close_endpoint(fid* base) {
   auto* const endpoint = reinterpret_cast<Endpoint*>(base);
   release_held(*endpoint);
+  if (!endpoint->name.empty()) count_closed(*endpoint);
   endpoint->queue->endpoint = nullptr;
   return close_object<Endpoint>(base);
 }
@@ -175,6 +187,7 @@ ssize_t read_queue(fid_cq* base, void* buffer, std::size_t count) {
   while (given < count && !queue.unmatched.empty() && !endpoint.receives.empty()) {
     entries[given] = queue.unmatched.front();
     entries[given++].op_context = endpoint.receives.front();
+    count_taken(endpoint);
     queue.unmatched.pop_front();
     endpoint.receives.pop_front();
   }
@@ -200,14 +213,13 @@ void demand(bool kept, const char* rule) {
 
 int open_endpoint(fid_domain* base, fi_info* info, fid_ep** opened, void* context) {
   auto& domain = *reinterpret_cast<Domain*>(base);
-  const Info real_info(fi_dupinfo(info));
-  real_info->mode = 0;
-  real_info->domain_attr->mr_mode = 0;
+  const Info real_info = describe_real(info);
   fid_ep* real = nullptr;
   const int code = fi_endpoint(domain.real, real_info.get(), &real, context);
   if (code != 0) return code;
   auto* const endpoint = wrap<Endpoint>(real);
   endpoint->modes = domain.modes;
+  endpoint->domain = &domain;
   endpoint->ops.close = close_endpoint;
   endpoint->ops.bind = bind_endpoint;
   endpoint->ops.control = control_endpoint;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/fabric/words.hpp"
@@ -203,6 +204,92 @@ TEST(Providers, OverIpTakeSourceAddresses) {
 
 std::string refusal(const std::function<void(int rank, Options& options)>& change, Status status, const Api& api = {}) {
   return tests::refusal<Fabric, Options>(change, status, api);
+}
+
+tests::Modes named_verbs() {
+  tests::Modes modes = tests::verbs_modes();
+  modes.as_verbs = true;
+  return modes;
+}
+
+std::string told;  // by the rank that tells
+
+void remember(LogLevel level, std::string_view text) noexcept {
+  EXPECT_EQ(level, LogLevel::warn);
+  told += text;
+}
+
+void choose_any(int, Options& options) {
+  options.provider = "auto";
+  options.source_addresses = {"127.0.0.1"};
+  options.log = remember;
+}
+
+TEST(Opening, ThatFailsGoesOnToTheNextProviderOnAllRanks) {
+  tests::Modes modes = named_verbs();
+  modes.enabling_code = -FI_EINVAL;
+  const int before = tests::imposed_endpoints();
+  // With room for one, either rank may be the one that fails.
+  for (const int room : {0, 1}) {
+    modes.endpoints_most = before + room;
+    told.clear();
+    std::vector<std::string> providers(2);
+    const auto look = [&](int rank, Fabric& fabric, std::byte*) {
+      providers[static_cast<std::size_t>(rank)] = fabric.provider();
+      EXPECT_FALSE(fabric.devices().empty());
+      EXPECT_EQ(fabric.devices().size(), static_cast<std::size_t>(fabric.capabilities().engines));
+      EXPECT_EQ(fabric.capabilities().pinned_bytes, 0u);
+    };
+    open_over(choose_any, look, tests::impose(modes));
+    EXPECT_EQ(providers[0], providers[1]);
+    EXPECT_NE(providers[0], "verbs;ofi_rxm");
+    holds(told, "TORII_PROVIDER=auto passes over verbs;ofi_rxm: rank ");
+    holds(told, ": libfabric: enabling the endpoint: Invalid argument");
+    EXPECT_EQ(tests::imposed_endpoints(), before);
+  }
+}
+
+TEST(Opening, IsTriedByTheListOfProviders) {
+  tests::Modes modes = named_verbs();
+  const auto find = [](const Api& api, const std::string& name) {
+    const std::vector<ProviderReport> all = list_providers(api, {"127.0.0.1"});
+    EXPECT_EQ(std::ranges::count(all, true, &ProviderReport::chosen), 1);
+    return *std::ranges::find(all, name, &ProviderReport::name);
+  };
+  EXPECT_TRUE(find(tests::impose(modes), "verbs;ofi_rxm").chosen);
+  modes.enabling_code = -FI_EINVAL;
+  modes.endpoints_most = 0;
+  const ProviderReport refused = find(tests::impose(modes), "verbs;ofi_rxm");
+  EXPECT_FALSE(refused.usable || refused.chosen);
+  EXPECT_EQ(refused.reason, "libfabric: enabling the endpoint: Invalid argument");
+  modes.enabling_code = -FI_ENOMEM;
+  EXPECT_THROW((void)list_providers(tests::impose(modes), {"127.0.0.1"}), Error);
+}
+
+TEST(Opening, EndsTheJobIfMemoryIsShortOrTheProviderIsNamed) {
+  tests::Modes modes = named_verbs();
+  modes.registering_code = -FI_ENOMEM;
+  holds(refusal(choose_any, Status::transport, tests::impose(modes)),
+        "rank 0: libfabric: registering 1048576 bytes for the arena (lower TORII_ARENA, or raise the limit of locked "
+        "memory, ulimit -l): Cannot allocate memory");
+  modes.registering_code = 0;
+  modes.endpoints_most = 0;
+  modes.enabling_code = -FI_ENOMEM;
+  holds(refusal(choose_any, Status::no_resource, tests::impose(modes)),
+        "enabling the endpoint: Cannot allocate memory (is the limit of locked memory low, ulimit -l?)");
+  modes.enabling_code = -FI_EINVAL;
+  const auto by_name = [](int, Options& options) { options.provider = "verbs;ofi_rxm"; };
+  holds(refusal(by_name, Status::unsupported, tests::impose(modes)), "rank 0: libfabric: enabling the endpoint");
+}
+
+TEST(Opening, IsOverWhenEnginesGreet) {
+  tests::Modes modes = named_verbs();
+  modes.stuck = true;
+  const auto briefly = [](int rank, Options& options) {
+    choose_any(rank, options);
+    options.timeout_s = 0.05;
+  };
+  holds(refusal(briefly, Status::timeout, tests::impose(modes)), "within 50 ms");
 }
 
 TEST(Refusal, NamesTheRankAndTheCause) {

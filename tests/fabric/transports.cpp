@@ -160,7 +160,8 @@ const std::map<std::string, Open>& table() {
     };
     for (const auto& [name, modes] : imposed_modes()) {
       made[name] = [modes = modes](Bootstrap& bootstrap, int engines) {
-        return std::make_unique<OnLibfabric>(bootstrap, engines, "tcp;ofi_rxm", libfabric::Options{}, impose(modes));
+        return std::make_unique<OnLibfabric>(bootstrap, engines, provider_of(modes), libfabric::Options{},
+                                             impose(modes));
       };
     }
 #endif

@@ -129,11 +129,11 @@ ssize_t Engine::post(const Transfer& transfer) noexcept {
   if (transfer.total() > inject_bytes_ || transfer.confirms || transfer.leads) return post_counted(transfer);
   const Target& to = target(transfer.peer);
   if (!transfer.notifies) {
-    return fi_inject_write(endpoint_.get(), transfer.source, transfer.bytes, to.address, transfer.address,
+    return fi_inject_write(opened_.endpoint.get(), transfer.source, transfer.bytes, to.address, transfer.address,
                            transfer.key);
   }
-  return fi_inject_writedata(endpoint_.get(), transfer.source, transfer.bytes, to.mark | transfer.notice, to.address,
-                             transfer.address, transfer.key);
+  return fi_inject_writedata(opened_.endpoint.get(), transfer.source, transfer.bytes, to.mark | transfer.notice,
+                             to.address, transfer.address, transfer.key);
 }
 
 /// The confirmed write to a peer has its own operation, because a peer that is in no call does not answer it.
@@ -214,16 +214,16 @@ ssize_t Engine::write(const Transfer& transfer, Gathered& from, Operation& opera
     fi_rma_iov to = {transfer.address, transfer.total(), transfer.key};
     const fi_msg_rma message = {
         from.parts.data(), from.descriptors.data(), from.count, address, &to, 1, &operation, notice};
-    return fi_writemsg(endpoint_.get(), &message,
+    return fi_writemsg(opened_.endpoint.get(), &message,
                        FI_COMPLETION | (transfer.confirms ? FI_DELIVERY_COMPLETE : FI_REMOTE_CQ_DATA));
   }
   const void* const source = from.parts[0].iov_base;
   void* const descriptor = from.descriptors[0];
   if (!transfer.notifies) {
-    return fi_write(endpoint_.get(), source, transfer.bytes, descriptor, address, transfer.address, transfer.key,
+    return fi_write(opened_.endpoint.get(), source, transfer.bytes, descriptor, address, transfer.address, transfer.key,
                     &operation);
   }
-  return fi_writedata(endpoint_.get(), source, transfer.bytes, descriptor, notice, address, transfer.address,
+  return fi_writedata(opened_.endpoint.get(), source, transfer.bytes, descriptor, notice, address, transfer.address,
                       transfer.key, &operation);
 }
 

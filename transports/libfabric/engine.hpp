@@ -17,6 +17,7 @@
 #include "transports/libfabric/api.hpp"
 #include "transports/libfabric/arrivals.hpp"
 #include "transports/libfabric/bounce_pool.hpp"
+#include "transports/libfabric/opened.hpp"
 #include "transports/libfabric/options.hpp"
 #include "transports/libfabric/stock.hpp"
 #include "transports/libfabric/streams.hpp"
@@ -174,7 +175,7 @@ class Engine {
   std::size_t floor_of_each(const Options& options) const noexcept;
   std::size_t all_floors(const Options& options) const noexcept;
   void make_stocks(const Options& options);
-  fid* waited() noexcept { return watch_ != nullptr ? &watch_->fid : &queue_->fid; }
+  fid* waited() noexcept { return opened_.watch != nullptr ? &opened_.watch->fid : &opened_.queue->fid; }
   /// Whether end_streams() can tell the engine's sockets from others.
   bool finds_streams() const noexcept { return wait_descriptor() >= 0 || shared_.alone_in_process; }
   void end_streams() noexcept;
@@ -240,12 +241,7 @@ class Engine {
   int number_;
   Shared shared_;
   // Closed from the last to the first; the destructor handles the endpoint and the registrations.
-  Fid<fid_fabric> fabric_;
-  Fid<fid_domain> domain_;
-  Fid<fid_cq> queue_;
-  Fid<fid_cq> watch_;  ///< has the descriptor for sleeping if the one of queue_ is of no use
-  Fid<fid_av> addresses_;
-  Fid<fid_ep> endpoint_;
+  Opened opened_;
   Fid<fid_mr> arena_region_;
   Fid<fid_mr> own_region_;
   /// The bell's line, the words of greeting peers, a line of zeros for confirmed writes, and the bounce memory.

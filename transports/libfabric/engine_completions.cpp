@@ -28,7 +28,7 @@ bool Engine::take_completions() noexcept {
   constexpr int kRoundsMost = 16;
   std::array<fi_cq_data_entry, 16> entries;
   for (int round = 0; round < kRoundsMost; ++round) {
-    const ssize_t got = fi_cq_read(queue_.get(), entries.data(), entries.size());
+    const ssize_t got = fi_cq_read(opened_.queue.get(), entries.data(), entries.size());
     if (got == -FI_EAGAIN || got == 0) return round > 0;
     if (got == -FI_EAVAIL) {
       take_error();
@@ -111,7 +111,7 @@ void Engine::complete(Operation& operation) noexcept {
 
 void Engine::take_error() noexcept {
   fi_cq_err_entry error{};
-  if (fi_cq_readerr(queue_.get(), &error, 0) < 0) return;
+  if (fi_cq_readerr(opened_.queue.get(), &error, 0) < 0) return;
   Operation* const operation = operation_of(error.op_context);
   if (operation == nullptr) {
     if (take_back_receive(error.op_context)) return shared_.peers.count_stranger();

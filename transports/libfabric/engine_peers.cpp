@@ -188,7 +188,7 @@ bool Engine::may_sleep(int& most_us) noexcept {
   // sockets, and the descriptor shows that they are readable.
   if (!is_armed_) {
     fid* objects[] = {waited()};
-    is_armed_ = fi_trywait(fabric_.get(), objects, 1) == 0;
+    is_armed_ = fi_trywait(opened_.fabric.get(), objects, 1) == 0;
   }
   return is_armed_;
 }

@@ -15,7 +15,6 @@
 namespace torii::libfabric {
 namespace {
 
-constexpr std::size_t kQueueEntries = 8192;
 constexpr std::size_t kOperationsLeast = 16;
 constexpr std::size_t kFloorMost = 16;
 constexpr std::size_t kReceivesMost = 1024;
@@ -28,22 +27,6 @@ std::byte* map_own(std::size_t bytes) {
     throw Error(Status::no_resource, "cannot map " + std::to_string(bytes) + " bytes for an engine");
   }
   return static_cast<std::byte*>(memory);
-}
-
-/// With a descriptor for waiting, if it is wanted and the provider has one.
-Fid<fid_cq> open_queue(fid_domain& domain, bool sleeps) {
-  fi_cq_attr attributes{};
-  attributes.size = kQueueEntries;
-  attributes.format = FI_CQ_FORMAT_DATA;
-  attributes.wait_obj = sleeps ? FI_WAIT_FD : FI_WAIT_NONE;
-  fid_cq* queue = nullptr;
-  int code = fi_cq_open(&domain, &attributes, &queue, nullptr);
-  if (sleeps && (code == -FI_ENOSYS || code == -FI_EINVAL || code == -FI_EOPNOTSUPP)) {
-    attributes.wait_obj = FI_WAIT_NONE;
-    code = fi_cq_open(&domain, &attributes, &queue, nullptr);
-  }
-  check(code, "opening a completion queue");
-  return Fid<fid_cq>(queue);
 }
 
 }  // namespace
@@ -71,7 +54,8 @@ void Engine::end_streams() noexcept {
   for (int round = 0; round < kRoundsMost && shut_down_own_streams() != 0; ++round) {
     std::array<fi_cq_data_entry, 16> entries;
     fi_cq_err_entry error{};
-    while (fi_cq_read(queue_.get(), entries.data(), entries.size()) > 0 || fi_cq_readerr(queue_.get(), &error, 0) > 0) {
+    while (fi_cq_read(opened_.queue.get(), entries.data(), entries.size()) > 0 ||
+           fi_cq_readerr(opened_.queue.get(), &error, 0) > 0) {
     }
   }
 }
@@ -86,7 +70,7 @@ int Engine::shut_down_own_streams() noexcept {
     }
     SocketAddress own{};
     std::size_t bytes = own.size();
-    return fi_getname(&endpoint_->fid, own.data(), &bytes) == 0 ? shut_down_streams(own, std::move(peers)) : 0;
+    return fi_getname(&opened_.endpoint->fid, own.data(), &bytes) == 0 ? shut_down_streams(own, std::move(peers)) : 0;
   } catch (const std::exception&) {
     return 0;
   }
@@ -100,7 +84,7 @@ void Engine::close_endpoint() noexcept {
     arena_region_.reset();
     own_region_.reset();
   }
-  endpoint_.reset();
+  opened_.endpoint.reset();
 }
 
 void Engine::close() noexcept {
@@ -109,7 +93,7 @@ void Engine::close() noexcept {
   // If the streams cannot be found they cannot be ended (see above). Partial writes then stay, because nobody calls the
   // provider for this engine again; its objects live as long as the process.
   if (is_over_rxm_ && !finds_streams()) {
-    (void)endpoint_.release();
+    (void)opened_.endpoint.release();
   } else {
     close_endpoint();
   }
@@ -139,32 +123,7 @@ void Engine::open(const Api& api, const Options& options) {
   has_listener_ = listens_on_tcp(info_->fabric_attr->prov_name, info_->addr_format);
   inject_bytes_ = is_over_rxm_ ? 0 : info_->tx_attr->inject_size;
 
-  fid_fabric* fabric = nullptr;
-  check(api.open_fabric(info_->fabric_attr, &fabric, nullptr),
-        "opening fabric " + std::string(info_->fabric_attr->name));
-  fabric_.reset(fabric);
-  fid_domain* domain = nullptr;
-  check(fi_domain(fabric, info_.get(), &domain, nullptr), "opening device " + std::string(info_->domain_attr->name));
-  domain_.reset(domain);
-  // net (libfabric 1.17) writes to a queue's descriptor with every completion, and fi_trywait() reads nothing: after
-  // the first completion the descriptor is readable for ever. The descriptor of a queue to which nothing is bound
-  // reports the sockets alone.
-  const bool is_net = std::string_view(info_->fabric_attr->prov_name) == "net";
-  queue_ = open_queue(*domain, shared_.sleeps && !is_net);
-  if (shared_.sleeps && is_net) watch_ = open_queue(*domain, true);
-  fi_av_attr table{};
-  table.type = info_->domain_attr->av_type;
-  table.count = static_cast<std::size_t>(shared_.ranks);
-  fid_av* addresses = nullptr;
-  check(fi_av_open(domain, &table, &addresses, nullptr), "opening an address vector");
-  addresses_.reset(addresses);
-  fid_ep* endpoint = nullptr;
-  check(fi_endpoint(domain, info_.get(), &endpoint, nullptr), "opening an endpoint");
-  endpoint_.reset(endpoint);
-  check(fi_ep_bind(endpoint, &queue_->fid, FI_TRANSMIT | FI_RECV), "binding the completion queue");
-  check(fi_ep_bind(endpoint, &addresses_->fid, 0), "binding the address vector");
-  check(fi_enable(endpoint), "enabling the endpoint");
-
+  opened_ = open_endpoint(api, *info_, shared_.ranks, shared_.sleeps);
   arena_region_ = register_memory(shared_.arena, shared_.registered_bytes, FI_WRITE | FI_REMOTE_WRITE,
                                   "the arena (lower TORII_ARENA, or raise the limit of locked memory, ulimit -l)");
   own_region_ = register_memory(own_memory_, own_bytes_, FI_WRITE | FI_RECV | FI_REMOTE_WRITE,
@@ -221,7 +180,7 @@ fid_mr* Engine::register_with_key(std::byte* base, std::size_t bytes, std::uint6
   int code = -FI_ENOKEY;
   for (int trial = 0; trial < kKeysMost && code == -FI_ENOKEY; ++trial) {
     const std::uint64_t key = random_secret() >> (64 - 8 * key_bytes);
-    code = fi_mr_reg(domain_.get(), base, bytes, access, 0, key, 0, &region, nullptr);
+    code = fi_mr_reg(opened_.domain.get(), base, bytes, access, 0, key, 0, &region, nullptr);
   }
   check(code, step);
   return region;
@@ -232,7 +191,7 @@ Fid<fid_mr> Engine::register_memory(std::byte* base, std::size_t bytes, std::uin
   fid_mr* const region = register_with_key(base, bytes, access, step);
   Fid<fid_mr> owner(region);
   if ((info_->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
-    check(fi_mr_bind(region, &endpoint_->fid, 0), step);
+    check(fi_mr_bind(region, &opened_.endpoint->fid, 0), step);
     check(fi_mr_enable(region), step);
   }
   if (fi_mr_key(region) == FI_KEY_NOTAVAIL) throw Error(Status::transport, "libfabric: " + step + ": no key");
@@ -250,7 +209,7 @@ EngineCard Engine::card(std::size_t data_bytes) {
   mark_ = random_secret() & mark_bits(shared_.registered_bytes, data_bytes);
   card.mark = mark_;
   std::size_t bytes = card.name.size();
-  check(fi_getname(&endpoint_->fid, card.name.data(), &bytes), "asking for the endpoint's address");
+  check(fi_getname(&opened_.endpoint->fid, card.name.data(), &bytes), "asking for the endpoint's address");
   card.name_bytes = bytes;
   return card;
 }
@@ -267,7 +226,7 @@ void Engine::connect(const std::vector<EngineCard>& cards, std::size_t ordered_b
     to.bell_key = card.bell_key;
     to.mark = card.mark;
     std::copy_n(card.name.begin(), to.address_bytes.size(), to.address_bytes.begin());
-    if (fi_av_insert(addresses_.get(), card.name.data(), 1, &to.address, 0, nullptr) != 1) {
+    if (fi_av_insert(opened_.addresses.get(), card.name.data(), 1, &to.address, 0, nullptr) != 1) {
       throw Error(Status::transport,
                   "libfabric: the address of rank " + std::to_string(rank) + " is none that " +
                       info_->fabric_attr->prov_name + " on " + info_->domain_attr->name + " understands",
@@ -280,7 +239,7 @@ void Engine::post_receives() noexcept {
   while (!receives_owed_.empty()) {
     fi_context2* const receive = receives_owed_.back();
     const ssize_t code =
-        fi_recv(endpoint_.get(), own_memory_, 0, fi_mr_desc(own_region_.get()), FI_ADDR_UNSPEC, receive);
+        fi_recv(opened_.endpoint.get(), own_memory_, 0, fi_mr_desc(own_region_.get()), FI_ADDR_UNSPEC, receive);
     if (code == -FI_EAGAIN) return;
     if (code != 0) {
       break_down("cannot post a receive", code);

@@ -94,35 +94,56 @@ Fabric::Fabric(Bootstrap& bootstrap, const Options& options, const Api& api) : E
   connect_all(bootstrap, options);
 }
 
-/// Agrees on provider, addresses and devices, then opens. Collective.
+/// Agrees on addresses and provider, then opens. Collective.
 void Fabric::open_engines(Bootstrap& bootstrap, const Options& options, const Api& api) {
-  sources_ = transports::agree_on_sources(bootstrap, options);
-  std::vector<std::string> sources = sources_;
-  std::ranges::sort(sources);
-  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
-  provider_ = choose_provider(bootstrap, api, options.provider, sources);
-  if (sources.empty() || !is_over_ip(provider_)) sources = {""};
+  const std::vector<std::string> sources = transports::agree_on_sources(bootstrap, options);
+  std::vector<std::string> each = sources;
+  std::ranges::sort(each);
+  each.erase(std::unique(each.begin(), each.end()), each.end());
+  std::string reasons;
+  for (const std::string& provider : usable_providers(bootstrap, api, options.provider, each)) {
+    try {
+      return open_over(provider, sources, bootstrap, options, api);
+    } catch (const Error& error) {
+      // All ranks throw the same error, so all try the next provider.
+      if (options.provider != "auto" || error.status() != Status::unsupported) throw;
+      reasons += (reasons.empty() ? "" : "; ") + provider + ": " + error.what();
+      if (rank_ == 0) options.log(LogLevel::warn, "TORII_PROVIDER=auto passes over " + provider + ": " + error.what());
+    }
+  }
+  throw Error(Status::unsupported, "no provider can be opened on all ranks: " + reasons);
+}
+
+/// Agrees on devices, then opens. Collective. `sources`: by engine, or empty.
+void Fabric::open_over(const std::string& provider, std::vector<std::string> sources, Bootstrap& bootstrap,
+                       const Options& options, const Api& api) {
+  engines_.clear();
+  device_names_.clear();
+  provider_ = provider;
+  gathers_ = true;
+  if (sources.empty() || !is_over_ip(provider)) sources.assign(static_cast<std::size_t>(options.engines), "");
   std::map<std::string, std::vector<Info>> found;
   together(bootstrap, [&] {
-    for (const std::string& source : sources) found[source] = find_devices(api, provider_, source);
+    for (const std::string& source : sources) {
+      if (!found.contains(source)) found[source] = find_devices(api, provider, source);
+    }
   });
   std::vector<const fi_info*> devices;  // by engine
-  if (is_over_ip(provider_)) {
-    sources_.resize(static_cast<std::size_t>(options.engines));
+  if (is_over_ip(provider)) {
     std::map<std::string, std::size_t> taken;
-    for (const std::string& source : sources_) {
+    for (const std::string& source : sources) {
       const std::vector<Info>& here = found[source];
       devices.push_back(here[taken[source]++ % here.size()].get());
     }
   } else {
-    sources_.assign(static_cast<std::size_t>(options.engines), "");
     for (const std::size_t device : agree_on_devices(bootstrap, found[""], options.engines)) {
       devices.push_back(found[""][device].get());
     }
   }
+  sources_ = std::move(sources);
   // Providers that want registered pages to exist get them pinned.
   const auto pins = [](const fi_info* device) { return (device->domain_attr->mr_mode & FI_MR_ALLOCATED) != 0; };
-  if (std::ranges::any_of(devices, pins)) pinned_bytes_ = options.bytes_to_pin();
+  pinned_bytes_ = std::ranges::any_of(devices, pins) ? options.bytes_to_pin() : 0;
   ordered_bytes_ = SIZE_MAX;
   data_bytes_ = sizeof(std::uint64_t);
   together(bootstrap, [&] {

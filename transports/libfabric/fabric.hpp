@@ -15,8 +15,10 @@ namespace torii::libfabric {
 
 class Fabric final : public transports::EngineTransport<Engine> {
  public:
-  /// Collective: chooses the provider, opens the engines, exchanges their addresses and keys. Throws Error on all
-  /// ranks: unsupported (no provider), mismatch (engines, arena), no_resource, transport, with the rank that failed.
+  /// Collective: chooses the provider, opens the engines, exchanges their addresses and keys. If `auto` cannot open
+  /// engines over a provider on all ranks, it goes on to the next one; but not if memory cannot be registered or peers
+  /// are not reached. Throws Error on all ranks: unsupported (no provider opens), mismatch (engines, arena),
+  /// no_resource, transport, with the rank that failed.
   Fabric(Bootstrap& bootstrap, const Options& options, const Api& api = {});
   /// Waits up to a second for peers to confirm what was put to them.
   ~Fabric() override { finish(confirms_at_end_); }
@@ -30,6 +32,8 @@ class Fabric final : public transports::EngineTransport<Engine> {
 
  private:
   void open_engines(Bootstrap& bootstrap, const Options& options, const Api& api);
+  void open_over(const std::string& provider, std::vector<std::string> sources, Bootstrap& bootstrap,
+                 const Options& options, const Api& api);
   void open_engine(const Options& options, const Api& api, const fi_info& info);
   int count_rails() const;
   /// Peers may write into this part of the arena, which starts at its beginning.

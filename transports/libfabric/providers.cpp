@@ -13,6 +13,7 @@
 
 #include "runtime/base/split.hpp"
 #include "runtime/devices/address.hpp"
+#include "transports/libfabric/opened.hpp"
 #include "transports/network/environment.hpp"
 #include "transports/network/providers.hpp"
 
@@ -119,8 +120,20 @@ bool has_layers(const std::vector<std::string>& names, std::string_view provider
                              [&](std::string_view layer) { return std::ranges::find(names, layer) != names.end(); });
 }
 
+/// Why no endpoint of this device can be opened; empty if one can.
+std::string obstacle(const Api& api, fi_info& device) {
+  try {
+    (void)open_endpoint(api, device, 1, true);
+    return {};
+  } catch (const Error& error) {
+    if (error.status() != Status::unsupported) throw;
+    return error.what();
+  }
+}
+
+/// `opens`: a provider counts as usable only if an endpoint can be opened.
 ProviderReport report(const Api& api, const std::vector<std::string>& names, std::string_view provider,
-                      const std::vector<std::string>& source_addresses) {
+                      const std::vector<std::string>& source_addresses, bool opens) {
   ProviderReport result;
   result.name = provider;
   if (!has_layers(names, provider)) {
@@ -133,17 +146,22 @@ ProviderReport report(const Api& api, const std::vector<std::string>& names, std
     result.reason = ask(api, result.name, source, devices);
     if (!result.reason.empty()) return result;
   }
-  result.usable = true;
+  if (opens) result.reason = obstacle(api, *devices.front());
+  result.usable = result.reason.empty();
   for (const Info& device : devices) result.devices.emplace_back(device->domain_attr->name);
   return result;
 }
 
-/// The function that is returned refers to its arguments.
-transports::ReportOn report_on(const Api& api, const std::vector<std::string>& source_addresses) {
-  return [&](std::span<const std::string_view> providers) {
+/// The function that is returned refers to its arguments. `opens`: providers are opened until one could be.
+transports::ReportOn report_on(const Api& api, const std::vector<std::string>& source_addresses, bool opens) {
+  return [&, opens](std::span<const std::string_view> providers) {
     const std::vector<std::string> names = built_in(api);
     std::vector<ProviderReport> reports;
-    for (const std::string_view provider : providers) reports.push_back(report(api, names, provider, source_addresses));
+    bool is_chosen = !opens;
+    for (const std::string_view provider : providers) {
+      reports.push_back(report(api, names, provider, source_addresses, !is_chosen));
+      is_chosen = is_chosen || reports.back().usable;
+    }
     return reports;
   };
 }
@@ -186,12 +204,12 @@ bool listens_on_tcp(std::string_view provider, std::uint32_t address_format) {
 
 std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std::string>& source_addresses) {
   start_quietly(api, 1);
-  return transports::list_providers(kKnown, report_on(api, source_addresses));
+  return transports::list_providers(kKnown, report_on(api, source_addresses, true));
 }
 
-std::string choose_provider(Bootstrap& bootstrap, const Api& api, const std::string& wanted,
-                            const std::vector<std::string>& source_addresses) {
-  return transports::choose_provider(bootstrap, wanted, kKnown, report_on(api, source_addresses));
+std::vector<std::string> usable_providers(Bootstrap& bootstrap, const Api& api, const std::string& wanted,
+                                          const std::vector<std::string>& source_addresses) {
+  return transports::usable_providers(bootstrap, wanted, kKnown, report_on(api, source_addresses, false));
 }
 
 std::vector<Info> find_devices(const Api& api, const std::string& provider, const std::string& source_address) {

@@ -24,13 +24,15 @@ bool is_over_ip(std::string_view provider);
 /// format for other connections.
 bool listens_on_tcp(std::string_view provider, std::uint32_t address_format);
 
-/// All providers that torii knows or this libfabric has, in the order in which `auto` tries them.
+/// All providers that torii knows or this libfabric has, in the order in which `auto` tries them. Opens the first
+/// usable ones, until one opens: that one is chosen.
 std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std::string>& source_addresses);
 
-/// The provider that all ranks can use: `wanted`, or for "auto" the first in the order above. Collective. Throws Error:
-/// mismatch if ranks want different ones, unsupported with the rank that cannot, and the reason.
-std::string choose_provider(Bootstrap& bootstrap, const Api& api, const std::string& wanted,
-                            const std::vector<std::string>& source_addresses);
+/// The providers that all ranks can use, in the order in which a job tries to open them: `wanted` alone, or for "auto"
+/// those of the order above. Collective. Throws Error: mismatch if ranks want different ones, unsupported with the rank
+/// that cannot, and the reason.
+std::vector<std::string> usable_providers(Bootstrap& bootstrap, const Api& api, const std::string& wanted,
+                                          const std::vector<std::string>& source_addresses);
 
 /// Descriptions for opening engines: one per device of the provider, from the given source address (empty: the first
 /// device and those of the same fabric). Throws Error{unsupported} with the reason if there is none.

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "runtime/base/log.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/bootstrap/life_watch.hpp"
 
@@ -43,6 +45,8 @@ struct EngineOptions {
   std::vector<int> nodes;
   /// Notices the end of ranks whose engines' streams stay open; outlives the transport. nullptr: the engines alone do.
   LifeWatch* lives = nullptr;
+  /// The log of the library: a module has a copy of its own, whose level nobody sets.
+  void (*log)(LogLevel level, std::string_view text) noexcept = &torii::log;
   /// The longest time without progress while the engines connect (TORII_TIMEOUT).
   double timeout_s = 30;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists the providers of a library and agrees on one.
+// Lists the providers of a library and agrees on those that all ranks can use.
 #pragma once
 
 #include <functional>
@@ -26,9 +26,12 @@ using ReportOn = std::function<std::vector<ProviderReport>(std::span<const std::
 /// Reports on all known providers, and which of them `auto` would select here.
 std::vector<ProviderReport> list_providers(const KnownProviders& known, const ReportOn& report_on);
 
-/// Collective. The provider that all ranks can use: `wanted`, or for "auto" the first of the preference that is usable
-/// everywhere. Throws Error: mismatch if ranks want different ones, unsupported with the rank that cannot and the
-/// reason.
+/// Collective. The providers that all ranks can use, in the order in which they are to be opened: `wanted` alone, or
+/// for "auto" those of the preference. Throws Error: mismatch if ranks want different ones, unsupported with the rank
+/// that cannot and the reason.
+std::vector<std::string> usable_providers(Bootstrap& bootstrap, const std::string& wanted, const KnownProviders& known,
+                                          const ReportOn& report_on);
+/// Collective. The first of usable_providers().
 std::string choose_provider(Bootstrap& bootstrap, const std::string& wanted, const KnownProviders& known,
                             const ReportOn& report_on);
 

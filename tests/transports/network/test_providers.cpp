@@ -59,6 +59,10 @@ TEST(ChooseProvider, TakesTheFirstThatAllRanksHave) {
     const ReportOn mine = all_but(bootstrap.rank() == 0 ? "fast" : "common");
     EXPECT_EQ(choose_provider(bootstrap, "auto", kKnown, mine), "slow");
     EXPECT_EQ(choose_provider(bootstrap, "odd", kKnown, mine), "odd");
+    EXPECT_EQ(usable_providers(bootstrap, "auto", kKnown, mine), std::vector<std::string>{"slow"});
+    EXPECT_EQ(usable_providers(bootstrap, "auto", kKnown, all_but("common")),
+              (std::vector<std::string>{"fast", "slow"}));
+    EXPECT_EQ(usable_providers(bootstrap, "odd", kKnown, mine), std::vector<std::string>{"odd"});
     try {
       (void)choose_provider(bootstrap, "common", kKnown, mine);
       ADD_FAILURE() << "rank 1 has no such provider";
