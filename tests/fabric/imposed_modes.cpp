@@ -199,7 +199,9 @@ std::vector<std::pair<std::string, Modes>> imposed_modes() {
   cxi.short_keys = cxi.regions_of_engine = cxi.unordered = cxi.busy = true;
   Modes all = efa;
   all.regions_of_engine = all.no_inject = all.busy = true;
-  return {{"like_verbs", verbs}, {"like_efa", efa}, {"like_cxi", cxi}, {"all_modes", all}};
+  Modes named = verbs;
+  named.as_verbs = true;
+  return {{"like_verbs", named}, {"like_efa", efa}, {"like_cxi", cxi}, {"all_modes", all}};
 }
 
 libfabric::Api impose(const Modes& modes) {

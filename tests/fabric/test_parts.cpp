@@ -292,6 +292,59 @@ TEST(Opening, IsOverWhenEnginesGreet) {
   holds(refusal(briefly, Status::timeout, tests::impose(modes)), "within 50 ms");
 }
 
+/// The layer ends the process if an endpoint is closed with an unread notice, or before a notice that is sent later.
+TEST(Closing, LeavesAnEndpointOpenIfPeersMaySend) {
+  const auto by_name = [](int, Options& options) {
+    options.provider = "verbs;ofi_rxm";
+    options.source_addresses = {"127.0.0.1"};
+    options.engines = 2;
+  };
+  const int before = tests::imposed_endpoints();
+  const Api api = tests::impose(named_verbs());
+  open_over(
+      by_name, [](int, Fabric&, std::byte*) {}, api);
+  EXPECT_EQ(tests::imposed_endpoints(), before);
+  // Every rank closes an engine through which the other has sent, and goes on with the other one.
+  open_over(
+      by_name,
+      [](int rank, Fabric& fabric, std::byte* arena) {
+        for (int i = 0; i < 20; ++i) ASSERT_EQ(fabric.put_word(1 - rank, 64, 1), Status::ok);
+        fabric.close_engines(1);
+        ASSERT_EQ(fabric.put_word(1 - rank, 128, 7), Status::ok);
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        while (load_word(arena + 128) != 7 && std::chrono::steady_clock::now() < deadline) {
+          ASSERT_EQ(fabric.progress(), Status::ok);
+        }
+        EXPECT_EQ(load_word(arena + 128), 7u);
+        while (!fabric.drained()) ASSERT_EQ(fabric.progress(), Status::ok);
+      },
+      api);
+  EXPECT_EQ(tests::imposed_endpoints(), before + 2);
+}
+
+TEST(Closing, LeavesAnEndpointOpenIfAPeerStays) {
+  const int before = tests::imposed_endpoints();
+  const Api api = tests::impose(named_verbs());
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
+    std::vector<std::byte> memory(2 << 20);
+    void* aligned = memory.data();
+    std::size_t room = memory.size();
+    Options options;
+    options.arena = static_cast<std::byte*>(std::align(4096, 1 << 20, aligned, room));
+    options.arena_bytes = 1 << 20;
+    options.engines = 1;
+    options.provider = "verbs;ofi_rxm";
+    options.source_addresses = {"127.0.0.1"};
+    auto fabric = std::make_unique<Fabric>(bootstrap, options, api);
+    if (bootstrap.rank() == 0) fabric.reset();
+    gather_values(bootstrap, 0);
+    for (int i = 0; fabric != nullptr && i < 20; ++i) (void)fabric->put_word(0, 64, 1);
+    fabric.reset();
+    gather_values(bootstrap, 0);
+  });
+  EXPECT_EQ(tests::imposed_endpoints(), before + 2);
+}
+
 TEST(Refusal, NamesTheRankAndTheCause) {
   holds(refusal([](int, Options& options) { options.provider = "tpc"; }, Status::unsupported),
         "rank 0 cannot use TORII_PROVIDER 'tpc': this libfabric has no such provider");

@@ -74,15 +74,16 @@ class Engine {
   /// True if nothing reads a source any more, except for puts to lost peers. Confirmed writes do not count: a peer that
   /// is in no call answers late, and no call of this rank may wait for that.
   bool drained() noexcept { return is_quiet(true); }
-  /// Asks every peer that received writes to confirm that all have arrived; confirmed() says whether they have.
+  /// Asks every peer that received writes to confirm that all have arrived; confirmed() says whether they have. After
+  /// take_leave() it also waits for the peers to leave if the endpoint cannot be closed before (close_endpoint()).
   void flush() noexcept;
-  bool confirmed() noexcept { return is_quiet(false); }
+  bool confirmed() noexcept { return part() && is_quiet(false); }
   /// Writes this rank's word behind the bell of a peer. This does not count as using the peer.
-  void greet(int peer) noexcept { say(peer, kHere); }
-  bool is_greeted(int peer) const noexcept { return load_word(own_memory_ + greeting_offset(peer)) != 0; }
+  void greet(int peer) noexcept;
+  bool is_greeted(int peer) const noexcept { return greeting(peer) != 0; }
   /// Writes the same word again, before this rank closes its engines.
-  void take_leave(int peer) noexcept { say(peer, kLeaving); }
-  bool has_left(int peer) const noexcept { return load_word(own_memory_ + greeting_offset(peer)) == kLeaving; }
+  void take_leave(int peer) noexcept;
+  bool has_left(int peer) const noexcept { return greeting(peer) >= kLeaving; }
   /// Keeps one confirmed write under way, so that a rank that only waits for the peer notices its end. If the answer is
   /// late, asks the peer's host whether it still listens. False if nothing was ever written to the peer through this
   /// engine.
@@ -117,6 +118,8 @@ class Engine {
     std::size_t bounced_bytes = 0;  ///< of the bounce memory
     std::uint32_t confirming = 0;   ///< confirmed writes, waiting ones included
     bool used = false;
+    bool is_greeted = false;            ///< by this rank
+    bool is_told = false;               ///< that all it has sent was taken: see part()
     bool is_asked = false;              ///< the confirmed write under way began when the peer was doubted
     std::int64_t doubted_ns = 0;        ///< when doubt() asked last
     std::int64_t doubted_since_ns = 0;  ///< and first; 0: never
@@ -180,7 +183,11 @@ class Engine {
   bool finds_streams() const noexcept { return wait_descriptor() >= 0 || shared_.alone_in_process; }
   void end_streams() noexcept;
   int shut_down_own_streams() noexcept;
+  bool part() noexcept;
+  void take_all() noexcept;
+  bool may_close() noexcept;
   void close_endpoint() noexcept;
+  void keep_endpoint() noexcept;
   Fid<fid_mr> register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, const std::string& what);
   fid_mr* register_with_key(std::byte* base, std::size_t bytes, std::uint64_t access, const std::string& step);
   Target& target(int peer) noexcept { return targets_[static_cast<std::size_t>(peer)]; }
@@ -193,7 +200,9 @@ class Engine {
 
   static constexpr std::uint64_t kHere = 1;
   static constexpr std::uint64_t kLeaving = 2;
+  static constexpr std::uint64_t kGone = 3;  ///< has taken all that this rank has sent
   void say(int peer, std::uint64_t greeting) noexcept;
+  std::uint64_t greeting(int peer) const noexcept { return load_word(own_memory_ + greeting_offset(peer)); }
   static std::size_t greeting_offset(int rank) noexcept {
     return kLineBytes + static_cast<std::size_t>(rank) * sizeof(std::uint64_t);
   }
@@ -252,9 +261,10 @@ class Engine {
   bool is_armed_ = false;   ///< the descriptor becomes readable when something happens; guarded by mutex_
 
   mutable std::mutex mutex_;
-  bool local_keys_ = false;    ///< sources must be registered
-  bool has_listener_ = false;  ///< addresses of peers are those of TCP listeners
-  bool is_over_rxm_ = false;   ///< the provider is layered over ofi_rxm, which has faults of its own
+  bool local_keys_ = false;     ///< sources must be registered
+  bool has_listener_ = false;   ///< addresses of peers are those of TCP listeners
+  bool is_over_rxm_ = false;    ///< the provider is layered over ofi_rxm, which has faults of its own
+  bool needs_parting_ = false;  ///< the endpoint may be closed only after part()
   std::size_t inject_bytes_ = 0;
   std::size_t ordered_bytes_ = 0;
   std::uint64_t mark_ = 0;         ///< in the upper bits of all notices to this engine

@@ -80,12 +80,22 @@ void Engine::send_confirmed(int peer) noexcept {
   if (send(transfer) != Status::ok) --to.confirming;
 }
 
-void Engine::say(int peer, std::uint64_t greeting) noexcept {
+void Engine::greet(int peer) noexcept {
   const std::lock_guard lock(mutex_);
+  target(peer).is_greeted = true;
+  say(peer, kHere);
+}
+
+void Engine::take_leave(int peer) noexcept {
+  const std::lock_guard lock(mutex_);
+  say(peer, kLeaving);
+}
+
+void Engine::say(int peer, std::uint64_t greeting) noexcept {
   if (is_cut(peer)) return;
   Transfer transfer;
   transfer.peer = peer;
-  transfer.notifies = true;
+  transfer.notifies = greeting == kHere || !needs_parting_;
   transfer.is_temporary = true;
   transfer.source = reinterpret_cast<const std::byte*>(&greeting);
   transfer.bytes = sizeof(greeting);

@@ -76,6 +76,46 @@ int Engine::shut_down_own_streams() noexcept {
   }
 }
 
+void Engine::take_all() noexcept {
+  while (!shared_.peers.is_broken() && take_completions()) {
+  }
+}
+
+/// Tells each peer that has left when all that it has sent was taken. True once all peers have said the same, so that
+/// nothing of them is unread or can still come. A farewell carries no notice here: all earlier notices precede it, and
+/// it leaves none itself.
+bool Engine::part() noexcept {
+  if (!needs_parting_) return true;
+  const std::lock_guard lock(mutex_);
+  bool are_gone = true;
+  for (std::size_t rank = 0; rank < targets_.size(); ++rank) {
+    const int peer = static_cast<int>(rank);
+    if (!targets_[rank].is_greeted || is_cut(peer)) continue;
+    are_gone = are_gone && greeting(peer) == kGone;
+    if (targets_[rank].is_told || !has_left(peer)) continue;
+    take_all();
+    targets_[rank].is_told = true;
+    say(peer, kGone);
+  }
+  return are_gone;
+}
+
+/// ofi_rxm over verbs ends the process if it closes a connection of which a notice is unread (libfabric 1.17 to 2.6).
+/// It closes the connection's endpoint, then takes what is unread, and posts the receive of each notice again, to the
+/// endpoint that is gone. Over tcp notices use up no receives.
+bool Engine::may_close() noexcept {
+  if (!needs_parting_) return true;
+  bool is_known = false;
+  for (std::size_t rank = 0; rank < targets_.size(); ++rank) {
+    const std::uint64_t said = greeting(static_cast<int>(rank));
+    if (!targets_[rank].is_greeted && said == 0) continue;
+    if (said != kGone || shared_.peers.is_broken()) return false;
+    is_known = true;
+  }
+  if (is_known) take_all();
+  return true;
+}
+
 void Engine::close_endpoint() noexcept {
   if (is_over_rxm_) end_streams();
   // A region bound to an endpoint is closed before it; any other region after it, so that late writes of peers still
@@ -87,13 +127,26 @@ void Engine::close_endpoint() noexcept {
   opened_.endpoint.reset();
 }
 
+/// The endpoint stays open as long as the process, with all that it needs. No memory is registered any more, so nothing
+/// that a peer still sends becomes visible.
+void Engine::keep_endpoint() noexcept {
+  arena_region_.reset();
+  own_region_.reset();
+  (void)opened_.endpoint.release();
+  (void)opened_.addresses.release();
+  (void)opened_.watch.release();
+  (void)opened_.queue.release();
+  (void)opened_.domain.release();
+  (void)opened_.fabric.release();
+}
+
 void Engine::close() noexcept {
   const std::lock_guard lock(mutex_);
   is_closed_ = true;
-  // If the streams cannot be found they cannot be ended (see above). Partial writes then stay, because nobody calls the
-  // provider for this engine again; its objects live as long as the process.
-  if (is_over_rxm_ && !finds_streams()) {
-    (void)opened_.endpoint.release();
+  // Peers may still send. And if streams cannot be found they cannot be ended (see above): partial writes then stay,
+  // because nobody calls the provider for this engine again.
+  if (needs_parting_ || (is_over_rxm_ && !finds_streams())) {
+    keep_endpoint();
   } else {
     close_endpoint();
   }
@@ -108,7 +161,13 @@ void Engine::close() noexcept {
 }
 
 Engine::~Engine() {
-  if (!is_closed_) close_endpoint();
+  if (!is_closed_) {
+    if (may_close()) {
+      close_endpoint();
+    } else {
+      keep_endpoint();
+    }
+  }
   arena_region_.reset();
   own_region_.reset();
   munmap(own_memory_, own_bytes_);
@@ -121,6 +180,7 @@ void Engine::open(const Api& api, const Options& options) {
   // behind the context of the failed write, and injected ones have none.
   is_over_rxm_ = std::string_view(info_->fabric_attr->prov_name).find("ofi_rxm") != std::string_view::npos;
   has_listener_ = listens_on_tcp(info_->fabric_attr->prov_name, info_->addr_format);
+  needs_parting_ = is_over_rxm_ && !has_listener_;
   inject_bytes_ = is_over_rxm_ ? 0 : info_->tx_attr->inject_size;
 
   opened_ = open_endpoint(api, *info_, shared_.ranks, shared_.sleeps);

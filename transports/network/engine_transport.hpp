@@ -178,8 +178,11 @@ class EngineTransport : public Transport {
         engine->flush();
       }
       Deadline deadline(kConfirmMostNs);
-      const auto is_open = [](const auto& engine) { return !engine->confirmed(); };
-      while (std::any_of(engines_.begin(), engines_.end(), is_open) && !deadline.is_over()) {
+      // Asks every engine each time: an answer may also let the engine go on.
+      const auto are_open = [this] {
+        return std::count_if(engines_.begin(), engines_.end(), [](const auto& one) { return !one->confirmed(); }) != 0;
+      };
+      while (are_open() && !deadline.is_over()) {
         (void)progress();
         sleep(
             1000, [](void*) { return true; }, nullptr);
