@@ -16,6 +16,11 @@
 
 namespace torii::tests {
 
+/// Fails the test if the text lacks the part.
+inline void expect_holds(const std::string& text, const std::string& part) {
+  EXPECT_TRUE(holds(text, part)) << "'" << text << "' lacks '" << part << "'";
+}
+
 /// What rank 0 of two gets from a transport made with these options; the test fails when they do not fail alike.
 template <class Made, class Options, class... More>
 std::string refusal(const std::function<void(int rank, Options& options)>& change, Status status, const More&... more) {
@@ -47,25 +52,26 @@ template <class Made, class Options>
 void expect_common_refusals(const std::string& other) {
   using Change = std::function<void(int, Options&)>;
   const auto of = [](const Change& change, Status status) { return refusal<Made, Options>(change, status); };
-  holds(of([&](int rank, Options& options) { options.provider = rank == 1 ? other : "auto"; }, Status::mismatch),
-        "rank 1 has TORII_PROVIDER '" + other + "', rank 0 'auto'");
-  holds(of(
-            [](int rank, Options& options) {
-              if (rank == 1) options.engines = 17;
-            },
-            Status::invalid_argument),
-        "rank 1: 17 engines; they must be 1 to 16");
-  holds(of([](int rank, Options& options) { options.engines = 1 + rank; }, Status::mismatch), "rank 1 has 2 engines");
-  holds(of([](int rank, Options& options) { options.arena_bytes = (1 << 19) << rank; }, Status::mismatch),
-        "rank 1 has 1 engines and an arena of 1048576 bytes, rank 0 1 and 524288");
-  holds(of(
-            [](int rank, Options& options) {
-              if (rank == 1) options.source_addresses = {"lo"};
-            },
-            Status::invalid_argument),
-        "'lo' is not an internet address such as");
-  holds(of([](int, Options& options) { options.source_addresses = {"203.0.113.77"}; }, Status::invalid_argument),
-        "the source address 203.0.113.77 is none of this host's");
+  expect_holds(of([&](int rank, Options& options) { options.provider = rank == 1 ? other : "auto"; }, Status::mismatch),
+               "rank 1 has TORII_PROVIDER '" + other + "', rank 0 'auto'");
+  expect_holds(of(
+                   [](int rank, Options& options) {
+                     if (rank == 1) options.engines = 17;
+                   },
+                   Status::invalid_argument),
+               "rank 1: 17 engines; they must be 1 to 16");
+  expect_holds(of([](int rank, Options& options) { options.engines = 1 + rank; }, Status::mismatch),
+               "rank 1 has 2 engines");
+  expect_holds(of([](int rank, Options& options) { options.arena_bytes = (1 << 19) << rank; }, Status::mismatch),
+               "rank 1 has 1 engines and an arena of 1048576 bytes, rank 0 1 and 524288");
+  expect_holds(of(
+                   [](int rank, Options& options) {
+                     if (rank == 1) options.source_addresses = {"lo"};
+                   },
+                   Status::invalid_argument),
+               "'lo' is not an internet address such as");
+  expect_holds(of([](int, Options& options) { options.source_addresses = {"203.0.113.77"}; }, Status::invalid_argument),
+               "the source address 203.0.113.77 is none of this host's");
 }
 
 }  // namespace torii::tests

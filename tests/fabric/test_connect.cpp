@@ -223,26 +223,26 @@ std::string refused(Status status, int missing, const std::function<void(int ran
 }
 
 TEST(Connecting, NamesWhoIsMissing) {
-  holds(refused(Status::timeout, 1,
-                [](int rank, Played& transport) {
-                  if (rank == 1) transport.engine(1).silent = 2;
-                }),
-        "rank 1: has not heard of rank 2 over every engine within 50 ms");
-  holds(refused(Status::timeout, 3,
-                [](int rank, Played& transport) {
-                  if (rank == 3) transport.engine(0).leaves = false;
-                }),
-        "rank 3: its greetings have not left for its peers within 50 ms");
-  holds(refused(Status::peer_lost, 0,
-                [](int rank, Played& transport) {
-                  if (rank == 0) transport.peers().lose(3, "its cable is cut");
-                }),
-        "rank 0: rank 3 was lost while all connect: its cable is cut");
-  holds(refused(Status::transport, 2,
-                [](int rank, Played& transport) {
-                  if (rank == 2) transport.peers().break_down("no device left");
-                }),
-        "rank 2: cannot connect to its peers: no device left");
+  expect_holds(refused(Status::timeout, 1,
+                       [](int rank, Played& transport) {
+                         if (rank == 1) transport.engine(1).silent = 2;
+                       }),
+               "rank 1: has not heard of rank 2 over every engine within 50 ms");
+  expect_holds(refused(Status::timeout, 3,
+                       [](int rank, Played& transport) {
+                         if (rank == 3) transport.engine(0).leaves = false;
+                       }),
+               "rank 3: its greetings have not left for its peers within 50 ms");
+  expect_holds(refused(Status::peer_lost, 0,
+                       [](int rank, Played& transport) {
+                         if (rank == 0) transport.peers().lose(3, "its cable is cut");
+                       }),
+               "rank 0: rank 3 was lost while all connect: its cable is cut");
+  expect_holds(refused(Status::transport, 2,
+                       [](int rank, Played& transport) {
+                         if (rank == 2) transport.peers().break_down("no device left");
+                       }),
+               "rank 2: cannot connect to its peers: no device left");
 }
 
 TEST(Connecting, GreetsOtherNodesOnly) {

@@ -23,7 +23,7 @@
 namespace torii::libfabric {
 namespace {
 
-using tests::holds;
+using tests::expect_holds;
 using tests::run_ranks_as_threads;
 
 TEST(Providers, EachIsUsableOrSaysWhyNot) {
@@ -243,8 +243,8 @@ TEST(Opening, ThatFailsGoesOnToTheNextProviderOnAllRanks) {
     open_over(choose_any, look, tests::impose(modes));
     EXPECT_EQ(providers[0], providers[1]);
     EXPECT_NE(providers[0], "verbs;ofi_rxm");
-    holds(told, "TORII_PROVIDER=auto passes over verbs;ofi_rxm: rank ");
-    holds(told, ": libfabric: enabling the endpoint: Invalid argument");
+    expect_holds(told, "TORII_PROVIDER=auto passes over verbs;ofi_rxm: rank ");
+    expect_holds(told, ": libfabric: enabling the endpoint: Invalid argument");
     EXPECT_EQ(tests::imposed_endpoints(), before);
   }
 }
@@ -269,17 +269,19 @@ TEST(Opening, IsTriedByTheListOfProviders) {
 TEST(Opening, EndsTheJobIfMemoryIsShortOrTheProviderIsNamed) {
   tests::Modes modes = named_verbs();
   modes.registering_code = -FI_ENOMEM;
-  holds(refusal(choose_any, Status::transport, tests::impose(modes)),
-        "rank 0: libfabric: registering 1048576 bytes for the arena (lower TORII_ARENA, or raise the limit of locked "
-        "memory, ulimit -l): Cannot allocate memory");
+  expect_holds(
+      refusal(choose_any, Status::transport, tests::impose(modes)),
+      "rank 0: libfabric: registering 1048576 bytes for the arena (lower TORII_ARENA, or raise the limit of locked "
+      "memory, ulimit -l): Cannot allocate memory");
   modes.registering_code = 0;
   modes.endpoints_most = 0;
   modes.enabling_code = -FI_ENOMEM;
-  holds(refusal(choose_any, Status::no_resource, tests::impose(modes)),
-        "enabling the endpoint: Cannot allocate memory (is the limit of locked memory low, ulimit -l?)");
+  expect_holds(refusal(choose_any, Status::no_resource, tests::impose(modes)),
+               "enabling the endpoint: Cannot allocate memory (is the limit of locked memory low, ulimit -l?)");
   modes.enabling_code = -FI_EINVAL;
   const auto by_name = [](int, Options& options) { options.provider = "verbs;ofi_rxm"; };
-  holds(refusal(by_name, Status::unsupported, tests::impose(modes)), "rank 0: libfabric: enabling the endpoint");
+  EXPECT_EQ(refusal(by_name, Status::unsupported, tests::impose(modes)),
+            "rank 0: libfabric: enabling the endpoint: Invalid argument");
 }
 
 TEST(Opening, IsOverWhenEnginesGreet) {
@@ -289,7 +291,7 @@ TEST(Opening, IsOverWhenEnginesGreet) {
     choose_any(rank, options);
     options.timeout_s = 0.05;
   };
-  holds(refusal(briefly, Status::timeout, tests::impose(modes)), "within 50 ms");
+  expect_holds(refusal(briefly, Status::timeout, tests::impose(modes)), "within 50 ms");
 }
 
 /// The layer ends the process if an endpoint is closed with an unread notice, or before a notice that is sent later.
@@ -346,16 +348,16 @@ TEST(Closing, LeavesAnEndpointOpenIfAPeerStays) {
 }
 
 TEST(Refusal, NamesTheRankAndTheCause) {
-  holds(refusal([](int, Options& options) { options.provider = "tpc"; }, Status::unsupported),
-        "rank 0 cannot use TORII_PROVIDER 'tpc': this libfabric has no such provider");
+  expect_holds(refusal([](int, Options& options) { options.provider = "tpc"; }, Status::unsupported),
+               "rank 0 cannot use TORII_PROVIDER 'tpc': this libfabric has no such provider");
   tests::expect_common_refusals<Fabric, Options>("net");
 }
 
 TEST(Refusal, AnArenaWhoseLinesDoNotFitIntoTheData) {
   // Nothing of it is touched: the transport is refused before anybody writes.
   const auto large = [](int, Options& options) { options.arena_bytes = std::size_t{65} << 30; };
-  holds(refusal(large, Status::unsupported, tests::impose({})),
-        "enough for an arena of 64 GiB; this one has 65 GiB registered");
+  expect_holds(refusal(large, Status::unsupported, tests::impose({})),
+               "enough for an arena of 64 GiB; this one has 65 GiB registered");
 }
 
 /// As under Open MPI, whose component asks for an arena that holds every window, while a device pins a part of it.
@@ -387,7 +389,7 @@ TEST(Refusal, APutFromOutsideThatNoBounceBufferHolds) {
       const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
       while (status == Status::ok && std::chrono::steady_clock::now() < deadline) status = opened->transport().put(put);
       EXPECT_EQ(status, Status::transport);
-      holds(opened->transport().failure_text(), "a write of 5242880 bytes to rank 1 failed: Message too long");
+      expect_holds(opened->transport().failure_text(), "a write of 5242880 bytes to rank 1 failed: Message too long");
       EXPECT_EQ(opened->transport().progress(), Status::transport);
     }
     gather_values(bootstrap, 0);

@@ -43,7 +43,7 @@ extern "C" ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_par
 namespace torii::ucx {
 namespace {
 
-using tests::holds;
+using tests::expect_holds;
 using tests::run_ranks_as_threads;
 
 TEST(Message, HeadersOutsideTheArenaAreNone) {
@@ -125,7 +125,7 @@ TEST(Message, FromAPeerThatWritesBeyondTheArena) {
     }
     if (bootstrap.rank() == 1) {
       EXPECT_EQ(peers.status(), Status::transport);
-      holds(peers.text(), "engine 0 (UCX tcp on lo) got a message that no rank sends");
+      expect_holds(peers.text(), "engine 0 (UCX tcp on lo) got a message that no rank sends");
       EXPECT_TRUE(std::ranges::all_of(memory, [](std::byte each) { return each == std::byte{0}; }));
     }
     gather_values(bootstrap, 0);
@@ -208,21 +208,21 @@ TEST(UcxRefusal, NamesTheRankAndTheCause) {
     return tests::refusal<UcxTransport, Options>([&](int, Options& options) { options.provider = provider; },
                                                  Status::unsupported);
   };
-  holds(refused("tpc"), "rank 0 cannot use TORII_PROVIDER 'tpc': this UCX has no transport 'tpc'");
-  holds(refused("tpc"), "ucx_info -d lists what there is");
-  holds(refused("posix;tpc"), "this UCX has no transport 'tpc'");
-  holds(refused(";"), "it names no transport");
-  holds(refused("cma"), "none of its transports carries active messages");
+  expect_holds(refused("tpc"), "rank 0 cannot use TORII_PROVIDER 'tpc': this UCX has no transport 'tpc'");
+  expect_holds(refused("tpc"), "ucx_info -d lists what there is");
+  expect_holds(refused("posix;tpc"), "this UCX has no transport 'tpc'");
+  expect_holds(refused(";"), "it names no transport");
+  expect_holds(refused("cma"), "none of its transports carries active messages");
   // Every address of 127.0.0.0/8 can be bound, and belongs to no interface.
-  holds(tests::refusal<UcxTransport, Options>([&](int, Options& options) { options.source_addresses = {"127.0.0.5"}; },
-                                              Status::unsupported),
-        "no provider is usable on all ranks");
+  expect_holds(tests::refusal<UcxTransport, Options>(
+                   [&](int, Options& options) { options.source_addresses = {"127.0.0.5"}; }, Status::unsupported),
+               "no provider is usable on all ranks");
   const auto of_address = [&](int, Options& options) {
     options.provider = "tcp";
     options.source_addresses = {"127.0.0.5"};
   };
-  holds(tests::refusal<UcxTransport, Options>(of_address, Status::unsupported),
-        "no interface here has the address 127.0.0.5");
+  expect_holds(tests::refusal<UcxTransport, Options>(of_address, Status::unsupported),
+               "no interface here has the address 127.0.0.5");
   tests::expect_common_refusals<UcxTransport, Options>("tcp");
 }
 
@@ -296,7 +296,7 @@ TEST(UcxEngines, APeerThatLeavesIsLostAndSaidToBe) {
     }
     EXPECT_FALSE(transport.alive(1));
     EXPECT_EQ(transport.put_word(1, 0, 2), Status::peer_lost);
-    holds(transport.failure_text(), "rank 1");
+    expect_holds(transport.failure_text(), "rank 1");
     gather_values(bootstrap, 0);
   });
 }

@@ -39,7 +39,9 @@ inline Outcome run(const std::vector<std::string>& command, const std::vector<st
   return Process(command, environment).wait();
 }
 
-inline bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+[[nodiscard]] inline bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 /// How often the text holds the part.
 int count_of(const std::string& text, const std::string& part);
