@@ -26,7 +26,7 @@ std::map<std::string, Account>& ledger() {
 
 }  // namespace
 
-int imposed_endpoints() noexcept {
+int imposed_engines() noexcept {
   const std::lock_guard lock(ledger_mutex);
   return open_count;
 }
@@ -49,7 +49,7 @@ void count_sent(Endpoint& endpoint, fi_addr_t to, int more) {
   const std::lock_guard lock(ledger_mutex);
   const auto account = ledger().find(std::string(name.data(), bytes));
   if (account == ledger().end()) return;  // of another process
-  demand(account->second.open != nullptr, "an endpoint was closed before its peers sent their last notices");
+  demand(account->second.open != nullptr, "an engine was closed before its peers sent their last notices");
   account->second.sent += more;
 }
 
@@ -62,7 +62,7 @@ void count_closed(Endpoint& endpoint) {
   const std::lock_guard lock(ledger_mutex);
   --open_count;
   Account& account = ledger()[endpoint.name];
-  demand(!endpoint.modes.as_verbs || account.sent == account.taken, "an endpoint was closed with an unread notice");
+  demand(!endpoint.modes.as_verbs || account.sent == account.taken, "an engine was closed with an unread notice");
   account.open = nullptr;
 }
 

@@ -24,12 +24,12 @@ struct Modes {
   bool no_inject = false;          ///< inject_size 0
   bool busy = false;               ///< FI_EAGAIN now and then
   bool stuck = false;              ///< FI_EAGAIN always
-  /// The provider is called verbs;ofi_rxm; others are as they are. An endpoint is closed only when it has taken every
+  /// The provider is called verbs;ofi_rxm; others are as they are. An engine is closed only when it has taken every
   /// notice that was sent to it, and no peer sends one afterwards.
   bool as_verbs = false;
-  int endpoints_most = INT_MAX;  ///< that can be enabled at once
-  int enabling_code = 0;         ///< if more are enabled
-  int registering_code = 0;      ///< if it is not 0, nothing can be registered
+  int engines_most = INT_MAX;  ///< that can be enabled at once
+  int enabling_code = 0;       ///< if more are enabled
+  int registering_code = 0;    ///< if it is not 0, nothing can be registered
 };
 
 /// What the setting PROVIDER calls a layer of these modes.
@@ -42,6 +42,6 @@ Modes verbs_modes();
 /// One set of modes at a time in a process.
 libfabric::Api impose(const Modes& modes);
 /// Enabled and not yet closed, in this process.
-int imposed_endpoints() noexcept;
+int imposed_engines() noexcept;
 
 }  // namespace torii::tests

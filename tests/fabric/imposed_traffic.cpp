@@ -151,7 +151,7 @@ int bind_endpoint(fid* base, fid* other, std::uint64_t flags) {
 int control_endpoint(fid* base, int command, void* argument) {
   auto& endpoint = *reinterpret_cast<Endpoint*>(base);
   fid& real = endpoint.real->fid;
-  if (command == FI_ENABLE && imposed_endpoints() >= endpoint.modes.endpoints_most) return endpoint.modes.enabling_code;
+  if (command == FI_ENABLE && imposed_engines() >= endpoint.modes.engines_most) return endpoint.modes.enabling_code;
   const int code = real.ops->control(&real, command, argument);
   if (command == FI_ENABLE && code == 0) count_enabled(endpoint);
   return code;

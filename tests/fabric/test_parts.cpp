@@ -228,10 +228,10 @@ void choose_any(int, Options& options) {
 TEST(Opening, ThatFailsGoesOnToTheNextProviderOnAllRanks) {
   tests::Modes modes = named_verbs();
   modes.enabling_code = -FI_EINVAL;
-  const int before = tests::imposed_endpoints();
+  const int before = tests::imposed_engines();
   // With room for one, either rank may be the one that fails.
   for (const int room : {0, 1}) {
-    modes.endpoints_most = before + room;
+    modes.engines_most = before + room;
     told.clear();
     std::vector<std::string> providers(2);
     const auto look = [&](int rank, Fabric& fabric, std::byte*) {
@@ -245,7 +245,7 @@ TEST(Opening, ThatFailsGoesOnToTheNextProviderOnAllRanks) {
     EXPECT_NE(providers[0], "verbs;ofi_rxm");
     expect_holds(told, "TORII_PROVIDER=auto passes over verbs;ofi_rxm: rank ");
     expect_holds(told, ": libfabric: enabling the endpoint: Invalid argument");
-    EXPECT_EQ(tests::imposed_endpoints(), before);
+    EXPECT_EQ(tests::imposed_engines(), before);
   }
 }
 
@@ -258,7 +258,7 @@ TEST(Opening, IsTriedByTheListOfProviders) {
   };
   EXPECT_TRUE(find(tests::impose(modes), "verbs;ofi_rxm").chosen);
   modes.enabling_code = -FI_EINVAL;
-  modes.endpoints_most = 0;
+  modes.engines_most = 0;
   const ProviderReport refused = find(tests::impose(modes), "verbs;ofi_rxm");
   EXPECT_FALSE(refused.usable || refused.chosen);
   EXPECT_EQ(refused.reason, "libfabric: enabling the endpoint: Invalid argument");
@@ -274,7 +274,7 @@ TEST(Opening, EndsTheJobIfMemoryIsShortOrTheProviderIsNamed) {
       "rank 0: libfabric: registering 1048576 bytes for the arena (lower TORII_ARENA, or raise the limit of locked "
       "memory, ulimit -l): Cannot allocate memory");
   modes.registering_code = 0;
-  modes.endpoints_most = 0;
+  modes.engines_most = 0;
   modes.enabling_code = -FI_ENOMEM;
   expect_holds(refusal(choose_any, Status::no_resource, tests::impose(modes)),
                "enabling the endpoint: Cannot allocate memory (is the limit of locked memory low, ulimit -l?)");
@@ -294,18 +294,18 @@ TEST(Opening, IsOverWhenEnginesGreet) {
   expect_holds(refusal(briefly, Status::timeout, tests::impose(modes)), "within 50 ms");
 }
 
-/// The layer ends the process if an endpoint is closed with an unread notice, or before a notice that is sent later.
-TEST(Closing, LeavesAnEndpointOpenIfPeersMaySend) {
+/// The layer ends the process if an engine is closed with an unread notice, or before a notice that is sent later.
+TEST(Closing, KeepsAnEngineOpenIfPeersMaySend) {
   const auto by_name = [](int, Options& options) {
     options.provider = "verbs;ofi_rxm";
     options.source_addresses = {"127.0.0.1"};
     options.engines = 2;
   };
-  const int before = tests::imposed_endpoints();
+  const int before = tests::imposed_engines();
   const Api api = tests::impose(named_verbs());
   open_over(
       by_name, [](int, Fabric&, std::byte*) {}, api);
-  EXPECT_EQ(tests::imposed_endpoints(), before);
+  EXPECT_EQ(tests::imposed_engines(), before);
   // Every rank closes an engine through which the other has sent, and goes on with the other one.
   open_over(
       by_name,
@@ -321,11 +321,11 @@ TEST(Closing, LeavesAnEndpointOpenIfPeersMaySend) {
         while (!fabric.drained()) ASSERT_EQ(fabric.progress(), Status::ok);
       },
       api);
-  EXPECT_EQ(tests::imposed_endpoints(), before + 2);
+  EXPECT_EQ(tests::imposed_engines(), before + 2);
 }
 
-TEST(Closing, LeavesAnEndpointOpenIfAPeerStays) {
-  const int before = tests::imposed_endpoints();
+TEST(Closing, KeepsAnEngineOpenIfAPeerStays) {
+  const int before = tests::imposed_engines();
   const Api api = tests::impose(named_verbs());
   run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
     std::vector<std::byte> memory(2 << 20);
@@ -344,7 +344,7 @@ TEST(Closing, LeavesAnEndpointOpenIfAPeerStays) {
     fabric.reset();
     gather_values(bootstrap, 0);
   });
-  EXPECT_EQ(tests::imposed_endpoints(), before + 2);
+  EXPECT_EQ(tests::imposed_engines(), before + 2);
 }
 
 TEST(Refusal, NamesTheRankAndTheCause) {
