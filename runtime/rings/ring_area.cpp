@@ -15,8 +15,9 @@ constexpr std::size_t kAreaBytesMost = std::size_t{16} << 20;
 /// Algorithms declare at most so many streams of a pair (Algorithm::pair_streams).
 constexpr int kRings = 16;
 constexpr int kEntriesLeast = 8;
-/// An outbox takes so much of its rank's addresses for each rank of the team, from the least to the most. Two ranks
-/// need less for two calls of any row of the tune table, and programs may keep 10,000 such parts in an arena of 64 GiB.
+/// An outbox takes so much of its rank's addresses for each rank of the team, from the least to the most. Two ranks of
+/// a node have less, enough for two calls of each row of the tune table while sums travel as their type: so programs
+/// may keep 10,000 such parts in an arena of 64 GiB.
 constexpr std::size_t kOutboxBytesOfRank = std::size_t{2} << 20;
 constexpr std::size_t kOutboxBytesOfTwo = std::size_t{2} << 20;
 constexpr std::size_t kOutboxBytesLeast = std::size_t{8} << 20;
@@ -47,7 +48,7 @@ std::size_t outbox_bytes_most(int channels, std::size_t memory_bytes) noexcept {
 /// The sizes of a team whose area may have any number of bytes.
 RingSizes full_sizes(int ranks, int channels, std::size_t memory_bytes) noexcept {
   const std::size_t of_ranks = static_cast<std::size_t>(ranks) * kOutboxBytesOfRank;
-  const std::size_t wanted = ranks <= 2 ? kOutboxBytesOfTwo : std::clamp(of_ranks, kOutboxBytesLeast, kOutboxBytesMost);
+  const std::size_t wanted = std::clamp(of_ranks, kOutboxBytesLeast, kOutboxBytesMost);
   return {.ranks = ranks,
           .channels = channels,
           .entries = kRingEntriesMax,
@@ -83,6 +84,7 @@ int distant_size(std::size_t payload_bytes) noexcept {
 
 RingSizes ring_sizes(int ranks, int channels, std::size_t memory_bytes) noexcept {
   RingSizes sizes = full_sizes(ranks, channels, memory_bytes);
+  if (ranks <= 2) sizes.outbox_bytes = std::min(sizes.outbox_bytes, kOutboxBytesOfTwo);
   const std::size_t most = area_bytes_most(memory_bytes);
   while (area_bytes(sizes) > most && sizes.entries > kEntriesLeast) sizes.entries /= 2;
   return sizes;

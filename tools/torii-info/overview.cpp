@@ -102,7 +102,9 @@ void add_providers(const std::string& transport, const std::function<std::vector
   Json rows = Json::array();
   for (transports::ProviderReport& one : providers) {
     std::string text = one.chosen ? "chosen by auto" : one.reason;
-    if (one.chosen && probe != nullptr && !probe->works) {
+    if (one.chosen && one.fails) {
+      text += ", but it does not work: " + one.reason;
+    } else if (one.chosen && probe != nullptr && !probe->works) {
       one.usable = false;
       one.reason = probe->text;
       text += ", but it does not work: " + probe->text;

@@ -54,12 +54,14 @@ struct Shared {
 /// Thread-safe behind its own lock; the provider is asked for no locks of its own.
 class Engine {
  public:
-  /// Opens the endpoint and registers the arena and bounce memory of its own. Throws Error.
+  /// Opens the endpoint. Throws Error.
   Engine(const Api& api, const fi_info& info, int number, const Shared& shared, const Options& options);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  /// Registers the arena and bounce memory of its own. Throws Error.
+  void make_ready(const Options& options);
   /// Makes the engine's random mark. The completions of every rank carry at least `data_bytes` of data.
   EngineCard card(std::size_t data_bytes);
   /// Connects to the peers' engines of the same number. `ordered_bytes`: the longest write that a later write through
@@ -75,7 +77,7 @@ class Engine {
   /// is in no call answers late, and no call of this rank may wait for that.
   bool drained() noexcept { return is_quiet(true); }
   /// Asks every peer that received writes to confirm that all have arrived; confirmed() says whether they have. After
-  /// take_leave() it also waits for the peers to leave if the endpoint cannot be closed before (close_endpoint()).
+  /// take_leave() it also says whether peers have left, if the endpoint cannot be closed before (may_close()).
   void flush() noexcept;
   bool confirmed() noexcept { return part() && is_quiet(false); }
   /// Writes this rank's word behind the bell of a peer. This does not count as using the peer.
@@ -173,7 +175,7 @@ class Engine {
     PutHold hold;
   };
 
-  void open(const Api& api, const Options& options);
+  void open(const Api& api);
   std::size_t operations_wanted(const Options& options) const noexcept;
   std::size_t floor_of_each(const Options& options) const noexcept;
   std::size_t all_floors(const Options& options) const noexcept;
@@ -200,7 +202,7 @@ class Engine {
 
   static constexpr std::uint64_t kHere = 1;
   static constexpr std::uint64_t kLeaving = 2;
-  static constexpr std::uint64_t kGone = 3;  ///< has taken all that this rank has sent
+  static constexpr std::uint64_t kGone = 3;  ///< the peer has left, and has taken all that this rank has sent
   void say(int peer, std::uint64_t greeting) noexcept;
   std::uint64_t greeting(int peer) const noexcept { return load_word(own_memory_ + greeting_offset(peer)); }
   static std::size_t greeting_offset(int rank) noexcept {

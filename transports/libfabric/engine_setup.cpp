@@ -38,7 +38,7 @@ Engine::Engine(const Api& api, const fi_info& info, int number, const Shared& sh
   own_bytes_ = round_up(zeros_offset() + kLineBytes + pool_bytes, 4096);
   own_memory_ = map_own(own_bytes_);
   try {
-    open(api, options);
+    open(api);
   } catch (...) {
     munmap(own_memory_, own_bytes_);
     throw;
@@ -173,7 +173,7 @@ Engine::~Engine() {
   munmap(own_memory_, own_bytes_);
 }
 
-void Engine::open(const Api& api, const Options& options) {
+void Engine::open(const Api& api) {
   const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
   local_keys_ = (mode & FI_MR_LOCAL) != 0;
   // An injected write that is still queued when its connection breaks ends the process. ofi_rxm (libfabric 1.17) reads
@@ -184,6 +184,9 @@ void Engine::open(const Api& api, const Options& options) {
   inject_bytes_ = is_over_rxm_ ? 0 : info_->tx_attr->inject_size;
 
   opened_ = open_endpoint(api, *info_, shared_.ranks, shared_.sleeps);
+}
+
+void Engine::make_ready(const Options& options) {
   arena_region_ = register_memory(shared_.arena, shared_.registered_bytes, FI_WRITE | FI_REMOTE_WRITE,
                                   "the arena (lower TORII_ARENA, or raise the limit of locked memory, ulimit -l)");
   own_region_ = register_memory(own_memory_, own_bytes_, FI_WRITE | FI_RECV | FI_REMOTE_WRITE,

@@ -109,7 +109,7 @@ void Fabric::open_engines(Bootstrap& bootstrap, const Options& options, const Ap
       // All ranks throw the same error, so all try the next provider.
       if (options.provider != "auto" || error.status() != Status::unsupported) throw;
       reasons += (reasons.empty() ? "" : "; ") + provider + ": " + error.what();
-      if (rank_ == 0) options.log(LogLevel::warn, "TORII_PROVIDER=auto passes over " + provider + ": " + error.what());
+      if (rank_ == 0) options.log(LogLevel::error, "TORII_PROVIDER=auto passes over " + provider + ": " + error.what());
     }
   }
   throw Error(Status::unsupported, "no provider can be opened on all ranks: " + reasons);
@@ -150,6 +150,10 @@ void Fabric::open_over(const std::string& provider, std::vector<std::string> sou
   together(bootstrap, [&] {
     arrivals_ = std::make_unique<Arrivals>(options.arena, options.arena_bytes);
     for (const fi_info* const device : devices) open_engine(options, api, *device);
+  });
+  // Pinning takes pages for good, so it waits until all ranks have opened the provider.
+  together(bootstrap, [&] {
+    for (const auto& engine : engines_) engine->make_ready(options);
   });
 }
 

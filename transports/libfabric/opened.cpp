@@ -2,6 +2,7 @@
 // Opens libfabric's objects in their order.
 #include "transports/libfabric/opened.hpp"
 
+#include <cerrno>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -11,15 +12,27 @@ namespace {
 
 constexpr std::size_t kQueueEntries = 8192;
 
-/// Too little memory is the user's to mend: another provider, which pins nothing, would only hide it.
-void check_opening(int code, const std::string& step) {
-  if (code == 0) return;
-  const std::string text = "libfabric: " + step + ": " + code_text(code);
-  if (code == -FI_ENOMEM) throw Error(Status::no_resource, text + " (is the limit of locked memory low, ulimit -l?)");
-  throw Error(Status::unsupported, text);
+std::string name_of(const fi_info& info) {
+  return std::string(info.fabric_attr->prov_name) + " on " + info.domain_attr->name;
 }
 
-Fid<fid_cq> open_queue(fid_domain& domain, bool sleeps) {
+/// Too little memory and too few files are the user's to mend: another provider, which needs less, would only hide it.
+void check_opening(int code, const fi_info& info, const std::string& step, const std::string& hint = "") {
+  if (code == 0) return;
+  const std::string text = "libfabric: " + step + " of " + name_of(info) + ": " + code_text(code);
+  switch (-code) {
+    case FI_ENOMEM:
+    case FI_EAGAIN:
+      throw Error(Status::no_resource, text + " (is the limit of locked memory low, ulimit -l?)");
+    case EMFILE:
+    case ENFILE:
+      throw Error(Status::no_resource, text + " (raise the limit of open files, ulimit -n)");
+    default:
+      throw Error(Status::unsupported, text + hint);
+  }
+}
+
+Fid<fid_cq> open_queue(const fi_info& info, fid_domain& domain, bool sleeps) {
   fi_cq_attr attributes{};
   attributes.size = kQueueEntries;
   attributes.format = FI_CQ_FORMAT_DATA;
@@ -30,7 +43,7 @@ Fid<fid_cq> open_queue(fid_domain& domain, bool sleeps) {
     attributes.wait_obj = FI_WAIT_NONE;
     code = fi_cq_open(&domain, &attributes, &queue, nullptr);
   }
-  check_opening(code, "opening a completion queue");
+  check_opening(code, info, "opening a completion queue");
   return Fid<fid_cq>(queue);
 }
 
@@ -39,30 +52,31 @@ Fid<fid_cq> open_queue(fid_domain& domain, bool sleeps) {
 Opened open_endpoint(const Api& api, fi_info& info, int ranks, bool sleeps) {
   Opened opened;
   fid_fabric* fabric = nullptr;
-  check_opening(api.open_fabric(info.fabric_attr, &fabric, nullptr),
-                "opening fabric " + std::string(info.fabric_attr->name));
+  check_opening(api.open_fabric(info.fabric_attr, &fabric, nullptr), info, "opening the fabric");
   opened.fabric.reset(fabric);
   fid_domain* domain = nullptr;
-  check_opening(fi_domain(fabric, &info, &domain, nullptr), "opening device " + std::string(info.domain_attr->name));
+  check_opening(fi_domain(fabric, &info, &domain, nullptr), info, "opening the device");
   opened.domain.reset(domain);
   // net (libfabric 1.17) writes to a queue's descriptor with every completion, and fi_trywait() reads nothing: after
   // the first completion the descriptor is readable for ever. The descriptor of a queue to which nothing is bound
   // reports the sockets alone.
   const bool is_net = std::string_view(info.fabric_attr->prov_name) == "net";
-  opened.queue = open_queue(*domain, sleeps && !is_net);
-  if (sleeps && is_net) opened.watch = open_queue(*domain, true);
+  opened.queue = open_queue(info, *domain, sleeps && !is_net);
+  if (sleeps && is_net) opened.watch = open_queue(info, *domain, true);
   fi_av_attr table{};
   table.type = info.domain_attr->av_type;
   table.count = static_cast<std::size_t>(ranks);
   fid_av* addresses = nullptr;
-  check_opening(fi_av_open(domain, &table, &addresses, nullptr), "opening an address vector");
+  check_opening(fi_av_open(domain, &table, &addresses, nullptr), info, "opening an address vector");
   opened.addresses.reset(addresses);
   fid_ep* endpoint = nullptr;
-  check_opening(fi_endpoint(domain, &info, &endpoint, nullptr), "opening an endpoint");
+  check_opening(fi_endpoint(domain, &info, &endpoint, nullptr), info, "opening an endpoint");
   opened.endpoint.reset(endpoint);
-  check_opening(fi_ep_bind(endpoint, &opened.queue->fid, FI_TRANSMIT | FI_RECV), "binding the completion queue");
-  check_opening(fi_ep_bind(endpoint, &addresses->fid, 0), "binding the address vector");
-  check_opening(fi_enable(endpoint), "enabling the endpoint");
+  check_opening(fi_ep_bind(endpoint, &opened.queue->fid, FI_TRANSMIT | FI_RECV), info, "binding the completion queue");
+  check_opening(fi_ep_bind(endpoint, &addresses->fid, 0), info, "binding the address vector");
+  check_opening(
+      fi_enable(endpoint), info, "enabling an endpoint",
+      " (its queues may be too short for " + std::to_string(ranks) + " ranks; FI_UNIVERSE_SIZE sets for how many)");
   return opened;
 }
 

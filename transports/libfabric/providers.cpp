@@ -120,14 +120,13 @@ bool has_layers(const std::vector<std::string>& names, std::string_view provider
                              [&](std::string_view layer) { return std::ranges::find(names, layer) != names.end(); });
 }
 
-/// Why no endpoint of this device can be opened; empty if one can.
-std::string obstacle(const Api& api, fi_info& device) {
+/// Tries to open an endpoint of this device.
+void try_opening(const Api& api, fi_info& device, ProviderReport& result) {
   try {
     (void)open_endpoint(api, device, 1, true);
-    return {};
   } catch (const Error& error) {
-    if (error.status() != Status::unsupported) throw;
-    return error.what();
+    result.reason = error.what();
+    result.fails = error.status() != Status::unsupported;
   }
 }
 
@@ -146,7 +145,7 @@ ProviderReport report(const Api& api, const std::vector<std::string>& names, std
     result.reason = ask(api, result.name, source, devices);
     if (!result.reason.empty()) return result;
   }
-  if (opens) result.reason = obstacle(api, *devices.front());
+  if (opens) try_opening(api, *devices.front(), result);
   result.usable = result.reason.empty();
   for (const Info& device : devices) result.devices.emplace_back(device->domain_attr->name);
   return result;
@@ -160,7 +159,7 @@ transports::ReportOn report_on(const Api& api, const std::vector<std::string>& s
     bool is_chosen = !opens;
     for (const std::string_view provider : providers) {
       reports.push_back(report(api, names, provider, source_addresses, !is_chosen));
-      is_chosen = is_chosen || reports.back().usable;
+      is_chosen = is_chosen || reports.back().usable || reports.back().fails;
     }
     return reports;
   };

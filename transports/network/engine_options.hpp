@@ -55,7 +55,8 @@ struct EngineOptions {
 struct ProviderReport {
   std::string name;     ///< the value of TORII_PROVIDER
   bool usable = false;  ///< torii can use it here
-  bool chosen = false;  ///< `auto` selects it
+  bool fails = false;   ///< it is here, but does not open for want of something that the user can give
+  bool chosen = false;  ///< `auto` selects it, in vain if it fails
   std::string reason;   ///< why it is not usable, or why `auto` does not select it; otherwise empty
   std::vector<std::string> devices;
 };

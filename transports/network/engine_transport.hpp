@@ -184,6 +184,7 @@ class EngineTransport : public Transport {
       };
       while (are_open() && !deadline.is_over()) {
         (void)progress();
+        for (const int peer : connected_) (void)has_ended(peer, now_ns());  // those confirm nothing any more
         sleep(
             1000, [](void*) { return true; }, nullptr);
       }

@@ -14,7 +14,8 @@ std::vector<ProviderReport> list_providers(const KnownProviders& known, const Re
   names.insert(names.end(), known.by_name_only.begin(), known.by_name_only.end());
   std::vector<ProviderReport> reports = report_on(names);
   const auto by_name_only = reports.begin() + static_cast<std::ptrdiff_t>(known.preference.size());
-  const auto chosen = std::find_if(reports.begin(), by_name_only, [](const ProviderReport& one) { return one.usable; });
+  const auto chosen =
+      std::find_if(reports.begin(), by_name_only, [](const ProviderReport& one) { return one.usable || one.fails; });
   if (chosen != by_name_only) chosen->chosen = true;
   for (auto one = by_name_only; one != reports.end(); ++one) {
     if (one->usable) one->reason = "only when asked for by name";

@@ -73,7 +73,8 @@ Config make_config(const Selection& selection) {
       set(name_of(demand.domain, demand.name), demand.value);
     }
   }
-  if (drops_own_packets(selection) && !set_by_user("UCX_UD_VERBS_ETH_DGID_CHECK")) set("UD_ETH_DGID_CHECK", "no");
+  const bool chooses_check = set_by_user("UCX_UD_VERBS_ETH_DGID_CHECK") || set_by_user("UCX_UD_ETH_DGID_CHECK");
+  if (drops_own_packets(selection) && !chooses_check) set("UD_ETH_DGID_CHECK", "no");
   // Left to itself, UCX takes the first address of the port, which may be in another VLAN.
   if (!selection.gid_index.empty() && !set_by_user("UCX_IB_GID_INDEX")) {
     set(name_of("IB_", "GID_INDEX"), selection.gid_index);

@@ -165,8 +165,8 @@ std::string interface_of(const std::string& address) {
 bool stands_on(const Device& device, const std::string& interface, const std::string& sysfs) {
   if (device.name == interface) return true;
   const PortPlace place = place_of(device.name, sysfs);
-  return has_address_of(place.folder(), interface) ||
-         made(place, std::filesystem::path(sysfs) / "class/net" / interface);
+  return made(place, std::filesystem::path(sysfs) / "class/net" / interface) ||
+         has_address_of(place.folder(), interface);
 }
 
 std::string gid_index(const std::string& port, const std::string& address, const std::string& sysfs) {

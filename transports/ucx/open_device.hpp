@@ -39,7 +39,10 @@ class OpenDevice {
   const std::string& name() const noexcept { return name_; }
   bool is_in_memory() const noexcept { return is_in_memory_; }
   /// The context lives as long as the process: a worker of it could not be destroyed.
-  void keep() noexcept { (void)context_.release(); }
+  void keep() noexcept {
+    (void)context_.release();
+    arena_memory_ = nullptr;
+  }
 
  private:
   std::string name_;

@@ -183,9 +183,9 @@ std::vector<Selection> find_selections(const std::string& provider, const std::v
   if (!reason.empty()) throw Error(Status::unsupported, "TORII_PROVIDER '" + provider + "': " + reason);
   for (std::size_t source = 0; source < source_addresses.size(); ++source) {
     Selection& selection = selections[source];
-    for (const std::string_view device : split(selection.devices, ',')) {
-      selection.gid_index += gid_index(std::string(device), source_addresses[source]);
-    }
+    // UCX takes one number for all ports.
+    if (selection.devices.find(',') != std::string::npos) continue;
+    selection.gid_index = gid_index(selection.devices, source_addresses[source]);
   }
   add_abilities(selections);
   for (const Selection& selection : selections) {
