@@ -363,6 +363,21 @@ TEST(Refusal, NamesTheRankAndTheCause) {
   tests::expect_common_refusals<Fabric, Options>("net");
 }
 
+/// As iWARP's devices answer, such as siw: they have no write with data.
+TEST(Refusal, AProviderWhoseCompletionsCarryNoData) {
+  Api iwarp;
+  iwarp.get_info = [](std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+                      const fi_info* hints, fi_info** info) {
+    const int code = fi_getinfo(version, node, service, flags, hints, info);
+    for (fi_info* each = code == 0 ? *info : nullptr; each != nullptr; each = each->next) {
+      each->domain_attr->cq_data_size = 0;
+    }
+    return code;
+  };
+  holds(refusal([](int, Options& options) { options.provider = "net"; }, Status::unsupported, iwarp),
+        "rank 0 cannot use TORII_PROVIDER 'net': its completions carry 0 bytes of data; 4 are needed");
+}
+
 TEST(Refusal, AnArenaWhoseLinesDoNotFitIntoTheData) {
   // Nothing of it is touched: the transport is refused before anybody writes.
   const auto large = [](int, Options& options) { options.arena_bytes = std::size_t{65} << 30; };
