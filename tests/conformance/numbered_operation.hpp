@@ -37,7 +37,7 @@ struct Operation {
 inline ThreadTeam team_of(int ranks, const std::string& more = "") {
   ThreadTeam options;
   options.ranks = ranks;
-  options.settings = "ARENA=1G\nTIMEOUT=20\n" + more;
+  options.settings = "ARENA=256M\nTIMEOUT=20\n" + more;
   return options;
 }
 

@@ -38,7 +38,7 @@ TEST_P(Collectives, GiveTheDeclaredExpression) {
   options.topology = c.topology;
   options.algorithm = c.algorithm;
   options.segment_bytes = 1024;
-  options.settings = "ARENA=1G\nTIMEOUT=20";
+  options.settings = "ARENA=256M\nTIMEOUT=20";
   run_as_threads(options, [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
     for (const torii_collective collective : kAllCollectives) {

@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <utility>
@@ -20,6 +21,12 @@
 
 namespace torii::tests {
 namespace {
+
+/// The address of an RDMA device, if `./dev verbs` names one; nothing elsewhere.
+const char* rdma_address() { return std::getenv("TORII_TEST_RDMA_ADDRESS"); }
+
+/// Engines use the loopback interface, which no RDMA device stands on.
+std::vector<std::string> source_addresses() { return {rdma_address() != nullptr ? rdma_address() : "127.0.0.1"}; }
 
 class OnSharedMemory final : public OpenTransport {
  public:
@@ -73,7 +80,7 @@ class OnEngines final : public OpenTransport {
     options.arena_bytes = kArenaBytes;
     options.engines = engines;
     options.provider = provider;
-    options.source_addresses = {"127.0.0.1"};
+    options.source_addresses = source_addresses();
     options.oversubscribed = !options.alone_in_process;
     return options;
   }
@@ -94,11 +101,10 @@ struct UcxRow {
   ucx::Way way;
 };
 const std::map<std::string, UcxRow>& ucx_rows() {
-  static const std::map<std::string, UcxRow> rows = {{"ucx_tcp", {"tcp", ucx::Way::by_ability}},
-                                                     {"ucx_posix", {"posix", ucx::Way::by_ability}},
-                                                     {"ucx_posix_cma", {"posix;cma", ucx::Way::by_ability}},
-                                                     {"ucx_tcp_puts", {"tcp", ucx::Way::puts}},
-                                                     {"ucx_posix_puts", {"posix", ucx::Way::puts}}};
+  static const std::map<std::string, UcxRow> rows = {
+      {"ucx_rc", {"rc", ucx::Way::by_ability}},       {"ucx_tcp", {"tcp", ucx::Way::by_ability}},
+      {"ucx_posix", {"posix", ucx::Way::by_ability}}, {"ucx_posix_cma", {"posix;cma", ucx::Way::by_ability}},
+      {"ucx_tcp_puts", {"tcp", ucx::Way::puts}},      {"ucx_posix_puts", {"posix", ucx::Way::puts}}};
   return rows;
 }
 #endif
@@ -119,7 +125,7 @@ class OnMixed final : public OpenTransport {
     options.arena_bytes = arena_->bytes();
     options.engines = engines;
     options.provider = "tcp;ofi_rxm";
-    options.source_addresses = {"127.0.0.1"};
+    options.source_addresses = source_addresses();
     transport_ = std::make_unique<mixed::Mixed>(nodes_, std::move(inside),
                                                 std::make_unique<libfabric::Fabric>(bootstrap, options));
   }
@@ -146,7 +152,9 @@ const std::map<std::string, Open>& table() {
     };
 #ifdef TORII_TEST_LIBFABRIC
     made["+mixed"] = [](Bootstrap& bootstrap, int engines) { return std::make_unique<OnMixed>(bootstrap, engines); };
-    for (const std::string provider : {"+tcp;ofi_rxm", "+net", "+shm"}) {
+    std::vector<std::string> providers = {"+tcp;ofi_rxm", "+net", "+shm"};
+    if (rdma_address() != nullptr) providers.emplace_back("+verbs;ofi_rxm");
+    for (const std::string& provider : providers) {
       made[provider] = [provider](Bootstrap& bootstrap, int engines) {
         return std::make_unique<OnLibfabric>(bootstrap, engines, provider.substr(provider[0] == '+'),
                                              libfabric::Options{}, libfabric::Api{});
@@ -167,6 +175,7 @@ const std::map<std::string, Open>& table() {
 #endif
 #ifdef TORII_TEST_UCX
     for (const auto& [name, row] : ucx_rows()) {
+      if (name == "ucx_rc" && rdma_address() == nullptr) continue;
       made["+" + name] = [row = row](Bootstrap& bootstrap, int engines) {
         ucx::Options options;
         options.way = row.way;
