@@ -45,6 +45,8 @@ TEST(Dev, RefusesWhatItDoesNotKnow) {
   refuses({kDev, "quick", "--full"}, "quick: unknown argument '--full'");
   refuses({kDev, "quick", "tests", "api"}, "quick: unknown argument 'tests api'");
   refuses({kDev, "package", "--tried"}, "package: unknown argument '--tried'");
+  refuses({kDev, "verbs", "--all"}, "verbs: unknown argument '--all'");
+  refuses({kDev, "verbs", "libfabric-killed", "tcp-*"}, "verbs: no case is called 'tcp-*'; ./dev verbs --list prints");
   const fs::path packages = kRoot / "tests/packages";
   refuses({packages / "fresh_root"}, "usage: tests/packages/fresh_root PACKAGES");
   refuses({packages / "embedders", "--all"}, "usage: tests/packages/embedders PREFIX");
@@ -143,6 +145,21 @@ TEST_F(DevAlone, TestSaysItsSeeds) {
   EXPECT_TRUE(holds(outcome.output, "seeds of run 0;")) << outcome.output;
   const Outcome asked = run_test("-- torii: with Gloo", {"TORII_TEST_RUN=77"});
   EXPECT_TRUE(holds(asked.output, "TORII_TEST_RUN=77 ./dev test repeats them")) << asked.output;
+}
+
+/// Its cases are a list that the host and the machines read.
+TEST(Dev, VerbsListsItsCases) {
+  const Outcome outcome = run({kDev, "verbs", "--list"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "\nlibfabric-killed          kill -9 of rank 1: ")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "\nucx-scan                  scan_perf, 4 B to 4 MiB")) << outcome.output;
+}
+
+TEST_F(DevAlone, VerbsRefusesOtherProcessors) {
+  write_program("dpkg", "arm64");
+  const Outcome outcome = run_dev("verbs", "");
+  EXPECT_EQ(outcome.code, 3) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "dev: verbs: this is arm64; the machines are amd64")) << outcome.output;
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ packages_lint=(clang-14 clang-tidy-14)
 packages_site=(cmark-gfm doxygen python3 python3-pygments)
 packages_packages=(dpkg-dev file binutils lintian)
 packages_root=(debootstrap)
+packages_verbs=(qemu-system-x86 busybox-static kmod cpio xz-utils ibverbs-providers iproute2)
 
 say() { printf '\n== %s\n' "$*"; }
 
