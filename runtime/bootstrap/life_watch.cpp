@@ -144,6 +144,12 @@ bool LifeWatch::reports(const Watch& one, const Descriptor& descriptor, std::uin
   return epoll_ctl(events_.get(), how, descriptor.get(), &event) == 0;
 }
 
+bool LifeWatch::watches(int peer) noexcept {
+  const std::lock_guard lock(mutex_);
+  const Watch& one = watches_[static_cast<std::size_t>(peer)];
+  return one.process.open() || one.state == State::connected || one.has_answered || one.ended_ns != 0;
+}
+
 bool LifeWatch::has_ended(int peer, std::int64_t now_ns) noexcept {
   const std::lock_guard lock(mutex_);
   look(now_ns);

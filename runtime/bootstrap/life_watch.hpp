@@ -39,6 +39,9 @@ class LifeWatch {
   /// that is too little.
   void watch_the_rest();
 
+  /// Whether has_ended() will see the peer's end, as far as this rank can tell.
+  bool watches(int peer) noexcept;
+
   /// True from a moment after the peer's end on: its last messages may still come in that time. One system call in a
   /// millisecond, for all threads and peers together.
   bool has_ended(int peer, std::int64_t now_ns) noexcept;

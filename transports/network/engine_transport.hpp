@@ -106,16 +106,18 @@ class EngineTransport : public Transport {
 
   bool alive(int peer) noexcept final {
     if (peer == rank_) return true;
-    if (peers_.is_lost(peer)) return false;
+    const bool is_lost = peers_.is_lost(peer);
+    if (is_lost && shows_ends(peer)) return false;
     const std::int64_t now = now_ns();
     const bool is_doubted = peers_.is_doubted(peer);
     // A rank that leaves closes its engines one after the other, so each may be the one that knows.
     const auto has_left = [peer](const auto& engine) { return engine->has_left(peer); };
-    if (is_doubted && std::any_of(engines_.begin(), engines_.end(), has_left)) {
+    if ((is_lost || is_doubted) && std::any_of(engines_.begin(), engines_.end(), has_left)) {
       peers_.lose(peer, "it has left");
       return false;
     }
     if (has_ended(peer, now)) return false;
+    if (is_lost) return true;  // calls that need it end at their deadline
     for (const auto& engine : engines_) {
       if (is_doubted) {
         engine->doubt(peer, now);
@@ -123,7 +125,7 @@ class EngineTransport : public Transport {
         break;
       }
     }
-    return !peers_.is_lost(peer);
+    return !peers_.is_lost(peer) || !shows_ends(peer);
   }
   bool may_live(int peer) noexcept override {
     return lives_ == nullptr ? alive(peer) : peer == rank_ || !lives_->has_ended(peer, now_ns());
@@ -213,6 +215,11 @@ class EngineTransport : public Transport {
   /// After so many polls without result an engine counts as quiet.
   static constexpr auto kQuietLooks = tuned<std::uint32_t>("engines.quiet_polls");
   static constexpr auto kRoundsPerQuietLook = tuned<std::uint32_t>("engines.rounds_per_quiet_poll");
+
+  /// Whether a peer that no engine reaches has ended. Devices lose peers also when a link is down: on either side.
+  bool shows_ends(int peer) noexcept {
+    return capabilities_.notices_deaths || lives_ == nullptr || !lives_->watches(peer);
+  }
 
   bool has_ended(int peer, std::int64_t now_ns) noexcept {
     if (lives_ == nullptr || !lives_->has_ended(peer, now_ns)) return false;

@@ -75,7 +75,7 @@ UcxTransport::UcxTransport(Bootstrap& bootstrap, const Options& options) : Engin
   capabilities_ = {.name = "ucx",
                    .mapped = false,
                    .wakes_on_put = manner.wakes,
-                   .notices_deaths = manner.peer_errors,
+                   .notices_deaths = manner.peer_errors && pinned_bytes == 0,  // devices also lose peers that live
                    .engines = options.engines,
                    .rails = std::min(static_cast<int>(selections.size()), options.engines),
                    .pinned_bytes = pinned_bytes,
