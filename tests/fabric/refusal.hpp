@@ -21,17 +21,30 @@ inline void expect_holds(const std::string& text, const std::string& part) {
   EXPECT_TRUE(holds(text, part)) << "'" << text << "' lacks '" << part << "'";
 }
 
+/// A megabyte for a rank's engines.
+class SmallArena {
+ public:
+  template <class Options>
+  void give_to(Options& options) {
+    void* aligned = memory_.data();
+    std::size_t room = memory_.size();
+    options.arena = static_cast<std::byte*>(std::align(4096, kBytes, aligned, room));
+    options.arena_bytes = kBytes;
+  }
+
+ private:
+  static constexpr std::size_t kBytes = std::size_t{1} << 20;
+  std::vector<std::byte> memory_ = std::vector<std::byte>(2 * kBytes);
+};
+
 /// What rank 0 of two gets from a transport made with these options; the test fails when they do not fail alike.
 template <class Made, class Options, class... More>
 std::string refusal(const std::function<void(int rank, Options& options)>& change, Status status, const More&... more) {
   std::string text;
   run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
-    std::vector<std::byte> memory(2 << 20);
-    void* aligned = memory.data();
-    std::size_t room = memory.size();
+    SmallArena arena;
     Options options;
-    options.arena = static_cast<std::byte*>(std::align(4096, 1 << 20, aligned, room));
-    options.arena_bytes = 1 << 20;
+    arena.give_to(options);
     options.engines = 1;
     options.source_addresses = {"127.0.0.1"};
     change(bootstrap.rank(), options);
