@@ -32,7 +32,7 @@ struct Modes {
   int registering_code = 0;    ///< if it is not 0, nothing can be registered
 };
 
-/// What the setting PROVIDER calls a layer of these modes.
+/// The name by which the setting PROVIDER asks for a layer of these modes.
 inline const char* provider_of(const Modes& modes) { return modes.as_verbs ? "verbs;ofi_rxm" : "tcp;ofi_rxm"; }
 
 /// The rows of the suite, by name.

@@ -34,7 +34,7 @@ TEST(Providers, EachIsUsableOrSaysWhyNot) {
   EXPECT_EQ(std::ranges::count(all, true, &ProviderReport::chosen), 1);
 }
 
-/// What libfabric reads at its first call.
+/// FI_UNIVERSE_SIZE as libfabric reads it at its first call.
 std::string universe_at_first;
 
 int remember_universe(std::uint32_t, const char*, const char*, std::uint64_t, const fi_info*, fi_info**) {

@@ -193,7 +193,7 @@ TEST(ToriiInfo, OverviewDrawsDevicesAndMemoriesOfTheMachine) {
   EXPECT_EQ(all.at("memories").size(), 2u);
   ASSERT_EQ(all.at("rails").at("ip").size(), 3u);
   EXPECT_EQ(all.at("rails").at("ip")[2].at("device"), "lo");
-  // What auto would choose is said for the interfaces of a job.
+  // The list says what auto would choose for the interfaces of a job.
   for (const auto& [transport, provider] : {std::pair("libfabric", "tcp;ofi_rxm"), std::pair("ucx", "tcp")}) {
     const json& providers = all.at("providers").at(transport);
     if (!providers.is_array()) continue;  // this build has no such transport

@@ -253,8 +253,7 @@ Report overview() {
   const std::vector<MachineNic> nics = nics_of_machine();
   const std::vector<EngineRail> over_ip =
       rails_over_ip(rail_sources(settings), nics, allowed_cpus(), !settings.interfaces.empty(), settings.engines);
-  // What auto chooses depends on the interfaces, so the list is asked for the addresses that a job's engines would
-  // have.
+  // The choice of auto depends on the interfaces, so the list is made for the addresses of a job's engines.
   std::vector<std::string> sources;
   for (const EngineRail& rail : over_ip) {
     if (std::ranges::find(sources, rail.address) == sources.end()) sources.push_back(rail.address);

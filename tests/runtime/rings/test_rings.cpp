@@ -22,7 +22,7 @@ struct Stretch {
   std::string name;
 };
 
-/// Of the area of `member`.
+/// The parts of the area of `member`.
 std::vector<Stretch> stretches_of(const RingArea& area, int member) {
   const RingSizes& sizes = area.sizes();
   const auto entries = static_cast<std::size_t>(sizes.entries);

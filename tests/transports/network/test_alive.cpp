@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who counts as dead when no engine reaches a peer any more: over fabrics that notice deaths, and over those that also
-// lose peers that live.
+// A peer that no engine reaches any more counts as dead over fabrics that notice deaths, and may live over those that
+// also lose living peers.
 #include <gtest/gtest.h>
 
 #include <chrono>
