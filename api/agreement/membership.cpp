@@ -13,6 +13,7 @@ Membership::Membership(Context& context, std::vector<Member> members, std::int64
     : context_(context),
       members_(std::move(members)),
       rank_(member_of(context.rank())),
+      engines_closed_before_(context.transport().closed_engines()),
       own_control_(&control(rank_)),
       wait_mode_(context.settings().wait),
       timeout_ns_(timeout_ns) {

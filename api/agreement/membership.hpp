@@ -32,6 +32,8 @@ class Membership {
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return static_cast<int>(members_.size()); }
   bool several_nodes() const noexcept { return several_nodes_; }
+  /// Those that were closed before the team was made: nothing of the team went through them.
+  std::uint32_t engines_closed_before() const noexcept { return engines_closed_before_; }
   /// Between nodes: lets what members have told arrive.
   void take_messages() const noexcept {
     if (several_nodes_) (void)transport().progress();
@@ -67,6 +69,7 @@ class Membership {
   std::vector<Member> members_;
   int rank_;
   bool several_nodes_ = false;
+  std::uint32_t engines_closed_before_;
   TeamControl* own_control_;
   WaitMode wait_mode_;
   std::int64_t timeout_ns_;

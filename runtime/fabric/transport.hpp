@@ -127,9 +127,10 @@ class Transport {
   virtual bool alive(int peer) noexcept = 0;
   /// False once the peer's end is proved. That no engine reaches it proves nothing: a switch may have failed.
   virtual bool may_live(int peer) noexcept { return alive(peer); }
-  /// Gives up a set of engines, a bit each, on this rank. From now on nothing that a peer has put through them becomes
-  /// visible here. Nothing that this rank has put through them becomes visible at a peer once that peer has closed them
-  /// too. Later puts that name them go through the others, of which one has to be open.
+  /// Gives up a set of engines, a bit each, on this rank. Later puts that name them go through the others, of which one
+  /// has to be open. What a peer has put through them is not awaited any more. A device may still write it where it was
+  /// put to, so that memory must never serve another purpose (GoneTeam). What a device still reads counts for its owner
+  /// until it is done.
   virtual void close_engines(std::uint32_t engines) noexcept { (void)engines; }
   /// Open engines that do not reach a living peer. While there are any, progress() returns Status::transport.
   virtual std::uint32_t lost_engines() const noexcept { return 0; }

@@ -4,6 +4,8 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/fabric/imposed_objects.hpp"
 
@@ -18,6 +20,7 @@ struct Account {
 
 std::mutex ledger_mutex;
 int open_count = 0;
+std::vector<std::pair<std::uintptr_t, std::size_t>> registered;  // addresses and bytes
 /// Never destroyed: endpoints that are never closed hang on it.
 std::map<std::string, Account>& ledger() {
   static auto* const all = new std::map<std::string, Account>;
@@ -29,6 +32,28 @@ std::map<std::string, Account>& ledger() {
 int imposed_engines() noexcept {
   const std::lock_guard lock(ledger_mutex);
   return open_count;
+}
+
+Registered imposed_registrations(const void* base, std::size_t bytes) noexcept {
+  const auto first = reinterpret_cast<std::uintptr_t>(base);
+  Registered all;
+  const std::lock_guard lock(ledger_mutex);
+  for (const auto& [address, length] : registered) {
+    if (address < first || address >= first + bytes) continue;
+    ++all.count;
+    all.bytes += length;
+  }
+  return all;
+}
+
+void forget_registrations() noexcept {
+  const std::lock_guard lock(ledger_mutex);
+  registered.clear();
+}
+
+void count_registered(const void* base, std::size_t bytes) {
+  const std::lock_guard lock(ledger_mutex);
+  registered.emplace_back(reinterpret_cast<std::uintptr_t>(base), bytes);
 }
 
 void count_enabled(Endpoint& endpoint) {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "tests/fabric/imposed_objects.hpp"
 
@@ -36,7 +37,7 @@ void call(fi_fabric_attr& attributes, const char* name) {
 }
 
 int open_addresses(fid_domain* base, fi_av_attr* attributes, fid_av** opened, void* context) {
-  return fi_av_open(reinterpret_cast<Domain*>(base)->real, attributes, opened, context);
+  return fi_av_open(reinterpret_cast<Domain*>(base)->newest(), attributes, opened, context);
 }
 
 void publish_key(Region& region) {
@@ -48,6 +49,18 @@ int bind_region(fid* base, fid* other, std::uint64_t) {
   demand(other->fclass == FI_CLASS_EP, "a region is bound to an endpoint");
   reinterpret_cast<Region*>(base)->bound = true;
   return 0;
+}
+
+int close_region(fid* base) {
+  for (fid_mr* const other : reinterpret_cast<Region*>(base)->others) demand(fi_close(&other->fid) == 0, "it closes");
+  return close_object<Region>(base);
+}
+
+int close_domain(fid* base) {
+  for (fid_domain* const other : reinterpret_cast<Domain*>(base)->others) {
+    demand(fi_close(&other->fid) == 0, "all objects of a domain are closed before it");
+  }
+  return close_object<Domain>(base);
 }
 
 int control_region(fid* base, int command, void*) {
@@ -71,6 +84,13 @@ int register_region(fid* base, const void* buffer, std::size_t bytes, std::uint6
   const int code = fi_mr_reg(domain.real, buffer, bytes, access, offset, real_key, flags, &real, context);
   if (code != 0) return code;
   auto* const region = wrap<Region>(real);
+  region->ops.close = close_region;
+  for (fid_domain* const other : domain.others) {
+    demand(
+        fi_mr_reg(other, buffer, bytes, access, offset, real_key, flags, &region->others.emplace_back(), context) == 0,
+        "a key that is free in one domain is free in all");
+  }
+  count_registered(buffer, bytes);
   region->modes = domain.modes;
   region->ops.bind = bind_region;
   region->ops.control = control_region;
@@ -86,11 +106,13 @@ int register_region(fid* base, const void* buffer, std::size_t bytes, std::uint6
 
 int open_domain(fid_fabric* base, fi_info* info, fid_domain** opened, void* context) {
   auto& fabric = *reinterpret_cast<Fabric*>(base);
-  const Info real_info = describe_real(info);
+  Info real_info = describe_real(info);
   fid_domain* real = nullptr;
   const int code = fi_domain(fabric.real, real_info.get(), &real, context);
   if (code != 0) return code;
   auto* const domain = wrap<Domain>(real);
+  domain->real_info = std::move(real_info);
+  domain->ops.close = close_domain;
   domain->modes = fabric.modes;
   domain->fabric = &fabric;
   domain->domain_ops.size = sizeof(fi_ops_domain);
@@ -207,6 +229,7 @@ std::vector<std::pair<std::string, Modes>> imposed_modes() {
 libfabric::Api impose(const Modes& modes) {
   const std::lock_guard lock(imposed_mutex);
   imposed = modes;
+  forget_registrations();
   return {get_info, open_fabric};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <climits>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,5 +44,11 @@ Modes verbs_modes();
 libfabric::Api impose(const Modes& modes);
 /// Enabled and not yet closed, in this process.
 int imposed_engines() noexcept;
+/// Registrations since the last call of impose(), and their bytes, of memory in [base, base + bytes).
+struct Registered {
+  int count = 0;
+  std::size_t bytes = 0;
+};
+Registered imposed_registrations(const void* base, std::size_t bytes) noexcept;
 
 }  // namespace torii::tests

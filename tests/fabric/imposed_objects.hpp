@@ -27,6 +27,7 @@ struct Region {
   fid_mr fid;  // first, as in all objects here: libfabric's inline functions find the rest by it
   fi_ops ops;
   fid_mr* real;
+  std::vector<fid_mr*> others;  ///< the same memory with the domains of other endpoints
   Modes modes;
   std::byte* base;
   std::size_t bytes;
@@ -73,12 +74,18 @@ struct Endpoint {
   Domain* domain = nullptr;
 };
 
+/// A device may be shared by endpoints. The provider below drives the sockets of one domain together, so behind the
+/// device each endpoint has a domain of its own: the first object of an endpoint, its queue, makes it.
 struct Domain {
   fid_domain fid;
   fi_ops ops;
   fi_ops_domain domain_ops;
   fi_ops_mr mr_ops;
-  fid_domain* real;
+  fid_domain* real;  ///< of the first endpoint
+  std::vector<fid_domain*> others;
+  bool is_first = true;  ///< no queue was opened
+  fid_domain* newest() const { return others.empty() ? real : others.back(); }
+  libfabric::Info real_info;
   Modes modes;
   std::uint64_t keys = 0;
   Fabric* fabric = nullptr;
@@ -120,6 +127,8 @@ void count_enabled(Endpoint& endpoint);
 void count_sent(Endpoint& endpoint, fi_addr_t to, int more);
 void count_taken(Endpoint& endpoint);
 void count_closed(Endpoint& endpoint);
+void count_registered(const void* base, std::size_t bytes);
+void forget_registrations() noexcept;
 
 /// Functions of a Domain.
 int open_endpoint(fid_domain* base, fi_info* info, fid_ep** opened, void* context);

@@ -215,7 +215,7 @@ int open_endpoint(fid_domain* base, fi_info* info, fid_ep** opened, void* contex
   auto& domain = *reinterpret_cast<Domain*>(base);
   const Info real_info = describe_real(info);
   fid_ep* real = nullptr;
-  const int code = fi_endpoint(domain.real, real_info.get(), &real, context);
+  const int code = fi_endpoint(domain.newest(), real_info.get(), &real, context);
   if (code != 0) return code;
   auto* const endpoint = wrap<Endpoint>(real);
   endpoint->modes = domain.modes;
@@ -241,8 +241,16 @@ int open_endpoint(fid_domain* base, fi_info* info, fid_ep** opened, void* contex
 }
 
 int open_queue(fid_domain* base, fi_cq_attr* attributes, fid_cq** opened, void* context) {
+  auto& domain = *reinterpret_cast<Domain*>(base);
+  if (!domain.is_first) {
+    fid_domain* own = nullptr;
+    const int code = fi_domain(domain.fabric->real, domain.real_info.get(), &own, nullptr);
+    if (code != 0) return code;
+    domain.others.push_back(own);
+  }
+  domain.is_first = false;
   fid_cq* real = nullptr;
-  const int code = fi_cq_open(reinterpret_cast<Domain*>(base)->real, attributes, &real, context);
+  const int code = fi_cq_open(domain.newest(), attributes, &real, context);
   if (code != 0) return code;
   auto* const queue = wrap<Queue>(real);
   queue->ops.control = control_queue;

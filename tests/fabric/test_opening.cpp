@@ -84,7 +84,13 @@ TEST(Opening, IsTriedByTheListOfProviders) {
     EXPECT_EQ(std::ranges::count(all, true, &ProviderReport::chosen), 1);
     return *std::ranges::find(all, name, &ProviderReport::name);
   };
-  EXPECT_TRUE(find(tests::impose(modes), "verbs;ofi_rxm").chosen);
+  const ProviderReport opened = find(tests::impose(modes), "verbs;ofi_rxm");
+  EXPECT_TRUE(opened.chosen);
+  EXPECT_EQ(opened.pinning, transports::kPinsOnce);
+  EXPECT_EQ(find(tests::impose(modes), "net").pinning, "");
+  modes.regions_of_engine = true;
+  EXPECT_EQ(find(tests::impose(modes), "verbs;ofi_rxm").pinning, transports::kPinsEach);
+  modes.regions_of_engine = false;
   modes.enabling_code = -FI_EINVAL;
   modes.engines_most = 0;
   const ProviderReport refused = find(tests::impose(modes), "verbs;ofi_rxm");

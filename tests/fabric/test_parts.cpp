@@ -165,6 +165,30 @@ TEST(Pinning, RegistersWhatItIsToldAndSaysSo) {
       verbs);
 }
 
+/// Where nothing is pinned, or a registration belongs to one engine, each engine registers the arena.
+TEST(Pinning, RegistersTheArenaOnceForAllEnginesOfADevice) {
+  tests::Modes of_engine = tests::verbs_modes();
+  of_engine.regions_of_engine = true;
+  for (const int engines : {1, 4}) {
+    const auto count = [engines](const tests::Modes& modes) {
+      int registrations = 0;
+      open_over([engines](int, Options& options) { options.engines = engines; },
+                [&](int rank, Fabric& fabric, std::byte* arena) {
+                  EXPECT_EQ(fabric.capabilities().engines, engines);
+                  const std::size_t bytes = std::size_t{1} << 20;
+                  const tests::Registered all = tests::imposed_registrations(arena, bytes);
+                  EXPECT_EQ(all.bytes, bytes * static_cast<std::size_t>(all.count));
+                  if (rank == 0) registrations = all.count;
+                },
+                tests::impose(modes));
+      return registrations;
+    };
+    EXPECT_EQ(count(tests::verbs_modes()), 1);
+    EXPECT_EQ(count({}), engines);
+    EXPECT_EQ(count(of_engine), engines);
+  }
+}
+
 TEST(Providers, ThatListenOnTcpCanBeAskedByAnybody) {
   for (const char* name : {"tcp;ofi_rxm", "tcp", "net", "sockets"}) {
     for (const std::uint32_t format : {FI_SOCKADDR_IN, FI_SOCKADDR_IN6}) EXPECT_TRUE(listens_on_tcp(name, format));

@@ -184,6 +184,7 @@ TEST(UcxProviders, EachIsUsableOrSaysWhyNot) {
   const auto find = [&](const std::string& name) { return *std::ranges::find(all, name, &ProviderReport::name); };
   for (const ProviderReport& one : all) EXPECT_TRUE(one.usable || !one.reason.empty()) << one.name;
   EXPECT_TRUE(find("tcp").usable);
+  EXPECT_EQ(find("tcp").pinning, "");
   EXPECT_EQ(find("tcp").devices, std::vector<std::string>{"lo"});
   EXPECT_TRUE(find("posix").usable);
   EXPECT_FALSE(find("posix").chosen);

@@ -113,10 +113,12 @@ void add_providers(const std::string& transport, const std::function<std::vector
                     {"usable", one.usable},
                     {"chosen", one.chosen},
                     {"reason", one.reason},
-                    {"devices", one.devices}});
+                    {"devices", one.devices},
+                    {"pinning", one.pinning}});
     report.text += row<12>(heading, fmt::format("{:<14} {}{}{}: {}", one.name, one.usable ? "usable" : "no",
                                                 one.devices.empty() ? "" : " on ", fmt::join(one.devices, ", "),
-                                                text.empty() ? "auto prefers another" : text));
+                                                text.empty() ? "auto prefers another" : text) +
+                                        (one.usable && !one.pinning.empty() ? fmt::format("; {}", one.pinning) : ""));
     heading.clear();
   }
   report.json["providers"][transport] = rows;

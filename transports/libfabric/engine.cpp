@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data path of an engine: from put() to fi_writedata, and the queue for when the provider is busy.
+// The data path of an engine: how a put becomes one write or two, and what arrives.
 #include "transports/libfabric/engine.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
+#include "runtime/fabric/waiting.hpp"
 #include "transports/libfabric/notice.hpp"
-#include "transports/network/failures.hpp"
 
 namespace torii::libfabric {
+namespace {
+
+/// The part of a sleep after which transfers that the provider has refused are tried again.
+constexpr int kRefusedShare = 4;
+
+}  // namespace
 
 Status Engine::put(const Put& put) noexcept {
   const std::lock_guard lock(mutex_);
-  Target& to = target(put.peer);
+  const Target& to = writes_.target(put.peer);
   if (put.bytes == 0 || put.source == nullptr) {
-    return send_word(to, put, put.signal, make_notice(NoticeAction::wake, 0));
+    return send_word(put, put.signal, make_notice(NoticeAction::wake, 0));
   }
   if (put.signal_offset % kLineBytes != 0) std::abort();  // the interface's contract: payload needs a line
   const std::uint64_t inverted = ~put.signal;
@@ -44,7 +50,7 @@ Status Engine::put(const Put& put) noexcept {
   if (put.target_offset == put.signal_offset + kLineBytes && put_joined(transfer, put)) return Status::ok;
   transfer.source = put.source;
   transfer.bytes = put.bytes;
-  if (put.target_offset == put.signal_offset + kLineBytes && gathers(put.source, put.bytes)) {
+  if (put.target_offset == put.signal_offset + kLineBytes && writes_.gathers(put.source, put.bytes)) {
     transfer.leads = true;
     transfer.word = inverted;
     return send(transfer);
@@ -55,15 +61,15 @@ Status Engine::put(const Put& put) noexcept {
   transfer.notice = make_notice(NoticeAction::join, put.signal_offset);
   const Status status = send(transfer);
   if (status != Status::ok) return status;
-  if (is_ordered) return send_word(to, put, put.signal, make_notice(NoticeAction::wake, 0));
-  return send_word(to, put, inverted, transfer.notice);
+  if (is_ordered) return send_word(put, put.signal, make_notice(NoticeAction::wake, 0));
+  return send_word(put, inverted, transfer.notice);
 }
 
 /// Sends a short payload whose source has several readers: it is copied behind its own line, which costs less than a
 /// second transfer. False if the provider does not take it now.
 bool Engine::put_joined(Transfer transfer, const Put& put) noexcept {
-  Target& to = target(put.peer);
-  if (put.bytes > kJoinedBytesMax || to.waiting != 0 || is_cut(put.peer)) return false;
+  const Target& to = writes_.target(put.peer);
+  if (put.bytes > kJoinedBytesMax || to.waiting != 0 || writes_.is_cut(put.peer)) return false;
   alignas(kLineBytes) std::byte joined[kLineBytes + kJoinedBytesMax];
   const std::uint64_t inverted = ~put.signal;
   std::memcpy(joined, &inverted, sizeof(inverted));
@@ -72,10 +78,8 @@ bool Engine::put_joined(Transfer transfer, const Put& put) noexcept {
   transfer.source = joined;
   transfer.bytes = kLineBytes + put.bytes;
   transfer.is_temporary = true;
-  if (post(transfer) != 0) return false;
-  is_armed_ = false;
-  if (!to.used) ++used_targets_;
-  to.used = true;
+  if (writes_.post(transfer) != 0) return false;
+  writes_.use(put.peer);
   return true;
 }
 
@@ -84,11 +88,12 @@ Status Engine::put_word(int peer, std::uint64_t offset, std::uint64_t value) noe
   Put word;
   word.peer = peer;
   word.signal_offset = offset;
-  return send_word(target(peer), word, value, make_notice(NoticeAction::wake, 0));
+  return send_word(word, value, make_notice(NoticeAction::wake, 0));
 }
 
 /// Sends eight bytes to the place of the put's signal.
-Status Engine::send_word(Target& to, const Put& put, std::uint64_t value, std::uint64_t notice) noexcept {
+Status Engine::send_word(const Put& put, std::uint64_t value, std::uint64_t notice) noexcept {
+  const Target& to = writes_.target(put.peer);
   Transfer transfer;
   transfer.peer = put.peer;
   transfer.owner = put.owner;
@@ -102,197 +107,132 @@ Status Engine::send_word(Target& to, const Put& put, std::uint64_t value, std::u
   return send(transfer);
 }
 
+/// If the provider is busy, completions may make room.
 Status Engine::send(const Transfer& transfer) noexcept {
-  Target& to = target(transfer.peer);
-  if (is_cut(transfer.peer)) return Status::peer_lost;
-  if (!to.used) ++used_targets_;
-  to.used = true;
-  return start(transfer);
+  if (writes_.is_cut(transfer.peer)) return Status::peer_lost;
+  writes_.use(transfer.peer);
+  if (writes_.target(transfer.peer).waiting != 0) return writes_.delay(transfer);
+  const ssize_t code = writes_.post(transfer);
+  if (code == 0) return Status::ok;
+  if (code != -FI_EAGAIN) return writes_.fail(transfer.peer, code, transfer.total());
+  if (take_completions()) shared_.sleepers.took();
+  return writes_.start(transfer);
 }
 
-Status Engine::start(const Transfer& transfer) noexcept {
-  is_armed_ = false;
-  if (target(transfer.peer).waiting == 0) {
-    ssize_t code = post(transfer);
-    if (code == 0) return Status::ok;
-    if (code == -FI_EAGAIN) {
-      if (take_completions()) shared_.sleepers.took();
-      code = post(transfer);
-      if (code == 0) return Status::ok;
+bool Engine::progress() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return true;
+  if (is_closed_) return is_ending_ && !writes_.are_none_open() && take_completions();
+  if (shared_.peers.changes() != seen_changes_) {
+    seen_changes_ = shared_.peers.changes();
+    writes_.let_go_of_lost();
+    shared_.sleepers.took();
+  }
+  const bool came = take_completions();
+  if (came) shared_.sleepers.took();
+  if (receives_.are_owed()) post_receives();
+  if (came || writes_.are_waiting()) endpoint_.disarm();
+  if (!writes_.are_waiting()) return came;
+  writes_.post_delayed();
+  liveness_.ask_about_waiting(now_ns());
+  return true;
+}
+
+/// False if there were none.
+bool Engine::take_completions() noexcept {
+  constexpr int kRoundsMost = 16;
+  std::array<fi_cq_data_entry, 16> entries;
+  for (int round = 0; round < kRoundsMost; ++round) {
+    const ssize_t got = fi_cq_read(endpoint_.queue(), entries.data(), entries.size());
+    if (got == -FI_EAGAIN || got == 0) return round > 0;
+    if (got == -FI_EAVAIL) {
+      take_error();
+      continue;
     }
-    if (code != -FI_EAGAIN) return fail(transfer.peer, code, transfer.total());
-  }
-  return delay(transfer);
-}
-
-ssize_t Engine::post(const Transfer& transfer) noexcept {
-  if (transfer.total() > inject_bytes_ || transfer.confirms || transfer.leads) return post_counted(transfer);
-  const Target& to = target(transfer.peer);
-  if (!transfer.notifies) {
-    return fi_inject_write(opened_.endpoint.get(), transfer.source, transfer.bytes, to.address, transfer.address,
-                           transfer.key);
-  }
-  return fi_inject_writedata(opened_.endpoint.get(), transfer.source, transfer.bytes, to.mark | transfer.notice,
-                             to.address, transfer.address, transfer.key);
-}
-
-/// The confirmed write to a peer has its own operation, because a peer that is in no call does not answer it.
-Engine::Operation* Engine::find_operation(const Transfer& transfer) noexcept {
-  Operation& probe = probes_[static_cast<std::size_t>(transfer.peer)];
-  if (transfer.confirms && !probe.is_busy) return &probe;
-  return operation_stock_.may_take(target(transfer.peer).operations, 1) ? free_operation_ : nullptr;
-}
-
-BouncePool::Piece Engine::find_room(const Target& to, std::size_t bytes) noexcept {
-  return pool_stock_.may_take(to.bounced_bytes, BouncePool::piece_bytes(bytes)) ? pool_.take(bytes)
-                                                                                : BouncePool::Piece{};
-}
-
-/// Finds the memory that the provider reads. False if there is no room for a copy now.
-bool Engine::find_source(const Transfer& transfer, Gathered& from, BouncePool::Piece& piece) noexcept {
-  const Target& to = target(transfer.peer);
-  from = {{{{const_cast<std::byte*>(transfer.source), transfer.bytes}}}, {}, 1};
-  if (transfer.confirms) {
-    from.descriptors[0] = fi_mr_desc(own_region_.get());
-    return true;
-  }
-  if (local_keys_) from.descriptors[0] = fi_mr_desc(arena_region_.get());
-  if (transfer.leads) {
-    piece = find_room(to, kLineBytes);
-    if (piece.at == nullptr) return false;
-    std::memcpy(piece.at, &transfer.word, sizeof(transfer.word));
-    std::memset(piece.at + sizeof(transfer.word), 0, kInlineBytes);
-    from = {{{{piece.at, kLineBytes}, from.parts[0]}}, {fi_mr_desc(own_region_.get()), from.descriptors[0]}, 2};
-  } else if (transfer.is_temporary || (local_keys_ && !in_arena(transfer.source, transfer.bytes))) {
-    piece = find_room(to, transfer.bytes);
-    if (piece.at == nullptr) return false;
-    std::memcpy(piece.at, transfer.source, transfer.bytes);
-    from.parts[0].iov_base = piece.at;
-    from.descriptors[0] = fi_mr_desc(own_region_.get());
+    if (got < 0) {
+      if (!is_closed_) writes_.break_down("cannot read its completions", got);
+      return true;
+    }
+    for (ssize_t i = 0; i < got; ++i) take_completion(entries[static_cast<std::size_t>(i)]);
+    if (got < static_cast<ssize_t>(entries.size())) return true;
   }
   return true;
 }
 
-/// Posts a write whose source the provider reads until it completes.
-ssize_t Engine::post_counted(const Transfer& transfer) noexcept {
-  if (transfer.total() > info_->ep_attr->max_msg_size) return -FI_EMSGSIZE;
-  const bool is_copied = local_keys_ && !transfer.confirms && !in_arena(transfer.source, transfer.bytes);
-  if (is_copied && !pool_stock_.can_hold(BouncePool::piece_bytes(transfer.bytes))) return -FI_EMSGSIZE;
-  Operation* const operation = find_operation(transfer);
-  if (operation == nullptr) return -FI_EAGAIN;
-  Gathered from;
-  BouncePool::Piece piece;
-  if (!find_source(transfer, from, piece)) return -FI_EAGAIN;
-  operation->bytes = transfer.total();
-  operation->piece = piece;
-  operation->peer = transfer.peer;
-  operation->confirms = transfer.confirms;
-  const ssize_t code = write(transfer, from, *operation);
-  if (code != 0) {
-    if (piece.at != nullptr) pool_.give_back(piece);
-    return code;
-  }
-  operation->hold = PutHold(transfer.owner);
-  Target& to = target(transfer.peer);
-  if (operation->is_probe) {
-    operation->is_busy = true;
-  } else {
-    free_operation_ = operation->next_free;
-    operation_stock_.take(to.operations, 1);
-  }
-  pool_stock_.take(to.bounced_bytes, piece.bytes);
-  ++in_flight_;
-  ++to.in_flight;
-  count_open();
-  return 0;
-}
-
-ssize_t Engine::write(const Transfer& transfer, Gathered& from, Operation& operation) noexcept {
-  const fi_addr_t address = target(transfer.peer).address;
-  const std::uint64_t notice = target(transfer.peer).mark | transfer.notice;
-  if (transfer.confirms || transfer.leads) {
-    fi_rma_iov to = {transfer.address, transfer.total(), transfer.key};
-    const fi_msg_rma message = {
-        from.parts.data(), from.descriptors.data(), from.count, address, &to, 1, &operation, notice};
-    return fi_writemsg(opened_.endpoint.get(), &message,
-                       FI_COMPLETION | (transfer.confirms ? FI_DELIVERY_COMPLETE : FI_REMOTE_CQ_DATA));
-  }
-  const void* const source = from.parts[0].iov_base;
-  void* const descriptor = from.descriptors[0];
-  if (!transfer.notifies) {
-    return fi_write(opened_.endpoint.get(), source, transfer.bytes, descriptor, address, transfer.address, transfer.key,
-                    &operation);
-  }
-  return fi_writedata(opened_.endpoint.get(), source, transfer.bytes, descriptor, notice, address, transfer.address,
-                      transfer.key, &operation);
-}
-
-/// Queues a transfer until the provider takes it; transfers to one peer stay in order.
-Status Engine::delay(const Transfer& transfer) noexcept {
-  try {
-    Delayed& delayed = waiting_.emplace_back();
-    delayed.transfer = transfer;
-    delayed.hold = PutHold(transfer.owner);
-    if (transfer.is_temporary) std::memcpy(delayed.line.data(), transfer.source, transfer.bytes);
-  } catch (const std::exception&) {
-    return Status::no_resource;
-  }
-  ++target(transfer.peer).waiting;
-  count_open();
-  return Status::ok;
-}
-
-void Engine::post_delayed() noexcept {
-  ++round_;
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < waiting_.size(); ++i) {
-    if (!post_delayed(waiting_[i])) continue;
-    if (kept != i) waiting_[kept] = std::move(waiting_[i]);
-    ++kept;
-  }
-  waiting_.resize(kept);
-  count_open();
-}
-
-/// True if the transfer has to wait longer.
-bool Engine::post_delayed(Delayed& delayed) noexcept {
-  Transfer& transfer = delayed.transfer;
-  Target& to = target(transfer.peer);
-  ssize_t code = -FI_ECONNRESET;
-  if (!is_cut(transfer.peer)) {
-    if (to.busy_round == round_) return true;
-    if (transfer.is_temporary) transfer.source = delayed.line.data();
-    code = post(transfer);
-    if (code == -FI_EAGAIN) {
-      to.busy_round = round_;
-      return true;
+void Engine::take_completion(const fi_cq_data_entry& entry) noexcept {
+  if ((entry.flags & FI_REMOTE_CQ_DATA) == 0) {
+    // Providers return any context for injected writes.
+    if (!writes_.take_completion(entry.op_context) && receives_.take_back(entry.op_context)) {
+      shared_.peers.count_stranger();
     }
-    if (code != 0) (void)fail(transfer.peer, code, transfer.total());
+    return;
   }
-  --to.waiting;
-  if (code != 0 && transfer.confirms) --to.confirming;
-  return false;
+  if (is_closed_) return;
+  // If receives are posted for notices, each notice uses up the receive that its entry names.
+  (void)receives_.take_back(entry.op_context);
+  // Anybody who reaches the endpoint can send a notice, so an invalid one changes nothing and ends nothing.
+  const bool is_ours = (entry.data & ~notice_bits_) == mark_ && shared_.arrivals.take(entry.data & notice_bits_);
+  if (!is_ours) shared_.peers.count_stranger();
 }
 
-/// Stops the engine for all peers.
-void Engine::break_down(const char* what, std::int64_t code) noexcept {
-  shared_.peers.break_down(transports::text_or_none([&] { return name() + " " + what + ": " + code_text(code); }));
+void Engine::take_all() noexcept {
+  while (!shared_.peers.is_broken() && take_completions()) {
+  }
 }
 
-Status Engine::fail(int peer, std::int64_t code, std::size_t bytes) noexcept {
-  const std::string text =
-      transports::text_or_none([&] { return transports::failed_write(name(), bytes, peer, code_text(code)); });
-  // The remaining transfers to a lost peer may fail in any way.
-  if (!is_lost_connection(code) && !is_cut(peer)) {
-    shared_.peers.break_down(text);
-    return Status::transport;
-  }
-  if (shared_.probes) {
-    shared_.peers.cut(number_, peer, text);
-  } else {
-    shared_.peers.lose(peer, text);  // nobody could ask the other engines
-  }
-  return Status::peer_lost;
+void Engine::take_error() noexcept {
+  fi_cq_err_entry error{};
+  if (fi_cq_readerr(endpoint_.queue(), &error, 0) < 0 || writes_.take_error(error)) return;
+  if (receives_.take_back(error.op_context)) return shared_.peers.count_stranger();
+  // An injected write: its peer is unknown. Waiting calls will miss the data, and other writes will find the reason.
+  if (!is_lost_connection(error.err)) writes_.break_down("failed", error.err);
+}
+
+void Engine::post_receives() noexcept {
+  const ssize_t code = receives_.post(endpoint_, own_);
+  if (code != 0) writes_.break_down("cannot post a receive", code);
+}
+
+void Engine::flush() noexcept {
+  const std::lock_guard lock(mutex_);
+  liveness_.flush();
+}
+
+void Engine::greet(int peer) noexcept {
+  const std::lock_guard lock(mutex_);
+  liveness_.greet(peer);
+}
+
+void Engine::take_leave(int peer) noexcept {
+  const std::lock_guard lock(mutex_);
+  liveness_.take_leave(peer);
+}
+
+bool Engine::probe(int peer, std::int64_t now_ns) noexcept {
+  if (!shared_.probes) return true;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return !lock.owns_lock() || liveness_.probe(peer, now_ns);
+}
+
+void Engine::doubt(int peer, std::int64_t now_ns) noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock()) liveness_.doubt(peer, now_ns);
+}
+
+bool Engine::is_quiet(bool but_for_confirmed) noexcept {
+  if (writes_.are_none_open()) return true;
+  const std::lock_guard lock(mutex_);
+  return writes_.is_quiet(but_for_confirmed);
+}
+
+bool Engine::may_sleep(int& most_us) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (is_ending_ && !writes_.are_none_open()) most_us = std::max(most_us / kRefusedShare, 1);
+  if (is_closed_) return true;
+  if (receives_.are_owed()) return false;
+  // No event says when the provider would take a refused transfer: a socket is full, or a peer has yet to answer.
+  if (writes_.are_waiting()) most_us = std::max(most_us / kRefusedShare, 1);
+  return endpoint_.arm();
 }
 
 }  // namespace torii::libfabric

@@ -142,14 +142,18 @@ void Fabric::open_over(const std::string& provider, std::vector<std::string> sou
     }
   }
   sources_ = std::move(sources);
-  // Providers that want registered pages to exist get them pinned.
-  const auto pins = [](const fi_info* device) { return (device->domain_attr->mr_mode & FI_MR_ALLOCATED) != 0; };
+  const auto pins = [](const fi_info* device) { return Device::pins(*device); };
   pinned_bytes_ = std::ranges::any_of(devices, pins) ? options.bytes_to_pin() : 0;
   ordered_bytes_ = SIZE_MAX;
   data_bytes_ = sizeof(std::uint64_t);
   together(bootstrap, [&] {
     arrivals_ = std::make_unique<Arrivals>(options.arena, options.arena_bytes);
-    for (const fi_info* const device : devices) open_engine(options, api, *device);
+    std::map<const fi_info*, std::shared_ptr<Device>> shared;
+    for (const fi_info* const info : devices) {
+      std::shared_ptr<Device>& device = shared[info];
+      if (device == nullptr || !device->is_shareable()) device = std::make_shared<Device>(api, *info);
+      open_engine(options, device);
+    }
   });
   // Pinning takes pages for good, so it waits until all ranks have opened the provider.
   together(bootstrap, [&] {
@@ -157,7 +161,8 @@ void Fabric::open_over(const std::string& provider, std::vector<std::string> sou
   });
 }
 
-void Fabric::open_engine(const Options& options, const Api& api, const fi_info& info) {
+void Fabric::open_engine(const Options& options, const std::shared_ptr<Device>& device) {
+  const fi_info& info = device->info();
   const bool ordered = (info.tx_attr->msg_order & info.rx_attr->msg_order & FI_ORDER_WAW) != 0;
   gathers_ = gathers_ && info.tx_attr->iov_limit >= 2;
   ordered_bytes_ = std::min(ordered_bytes_, ordered ? info.ep_attr->max_order_waw_size : 0);
@@ -176,7 +181,7 @@ void Fabric::open_engine(const Options& options, const Api& api, const fi_info& 
                          .alone_in_process = options.alone_in_process,
                          .probes = probes};
   const int number = static_cast<int>(engines_.size());
-  engines_.push_back(std::make_unique<Engine>(api, info, number, shared, options));
+  engines_.push_back(std::make_unique<Engine>(device, number, shared, options));
   device_names_.emplace_back(info.domain_attr->name);
 }
 

@@ -34,7 +34,7 @@ class Fabric final : public transports::EngineTransport<Engine> {
   void open_engines(Bootstrap& bootstrap, const Options& options, const Api& api);
   void open_over(const std::string& provider, std::vector<std::string> sources, Bootstrap& bootstrap,
                  const Options& options, const Api& api);
-  void open_engine(const Options& options, const Api& api, const fi_info& info);
+  void open_engine(const Options& options, const std::shared_ptr<Device>& device);
   int count_rails() const;
   /// Peers may write into this part of the arena, which starts at its beginning.
   std::size_t registered_bytes(const Options& options) const noexcept {

@@ -13,7 +13,8 @@
 
 #include "runtime/base/split.hpp"
 #include "runtime/devices/address.hpp"
-#include "transports/libfabric/opened.hpp"
+#include "transports/libfabric/device.hpp"
+#include "transports/libfabric/endpoint.hpp"
 #include "transports/network/environment.hpp"
 #include "transports/network/providers.hpp"
 
@@ -40,14 +41,14 @@ void set_source(fi_info& hints, const std::string& text) {
   std::memcpy(hints.src_addr, address.get(), hints.src_addrlen);
 }
 
-Info make_hints(const std::string& provider, const std::string& source_address) {
+Info make_hints(const std::string& provider, const std::string& source_address, fi_threading threading) {
   Info hints(fi_allocinfo());
   if (hints == nullptr) throw Error(Status::no_resource, "out of memory");
   hints->caps = FI_MSG | FI_RMA;
   hints->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
-  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->threading = threading;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   // Ask for no provider thread if the provider can do without.
   hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
@@ -69,20 +70,35 @@ std::string shortcoming(const fi_info& info) {
   return {};
 }
 
+/// What libfabric says of a provider. Asked for engines with a device each, it locks nothing. Where registering pins
+/// memory it is asked once more, for a device that engines share.
+int describe(const Api& api, const std::string& provider, const std::string& source_address, Info& all) {
+  const auto ask = [&](fi_threading threading, Info& answer) {
+    const Info hints = make_hints(provider, source_address, threading);
+    fi_info* first = nullptr;
+    const int code = api.get_info(kVersion, nullptr, nullptr, 0, hints.get(), &first);
+    answer.reset(first);
+    return code;
+  };
+  const int code = ask(FI_THREAD_DOMAIN, all);
+  Info shared;
+  if (code == 0 && all != nullptr && Device::pins(*all) && ask(FI_THREAD_COMPLETION, shared) == 0)
+    all = std::move(shared);
+  return code;
+}
+
 /// Appends the usable providers; if there are none, returns the reason.
 std::string ask(const Api& api, const std::string& provider, const std::string& source_address,
                 std::vector<Info>& found) {
-  const Info hints = make_hints(provider, source_address);
-  fi_info* first = nullptr;
-  const int code = api.get_info(kVersion, nullptr, nullptr, 0, hints.get(), &first);
-  const Info all(first);
+  Info all;
+  const int code = describe(api, provider, source_address, all);
   if (code == -FI_ENODATA) {
     const bool is_somewhere = !source_address.empty() && is_over_ip(provider);
     return "no device here offers it" + (is_somewhere ? " at " + source_address : "") + " with remote writes";
   }
   if (code != 0) return code_text(code);
   std::string reason = "libfabric describes no device";
-  for (const fi_info* info = first; info != nullptr; info = info->next) {
+  for (const fi_info* info = all.get(); info != nullptr; info = info->next) {
     // For "tcp", libfabric also answers with providers layered over tcp, and each of them has its whole name.
     if (provider != info->fabric_attr->prov_name) continue;
     const std::string missing = shortcoming(*info);
@@ -123,7 +139,7 @@ bool has_layers(const std::vector<std::string>& names, std::string_view provider
 /// Tries to open an endpoint of this device.
 void try_opening(const Api& api, fi_info& device, ProviderReport& result) {
   try {
-    (void)open_endpoint(api, device, 1, true);
+    const Endpoint opened(std::make_shared<Device>(api, device), 1, true);
   } catch (const Error& error) {
     result.reason = error.what();
     result.fails = error.status() != Status::unsupported;
@@ -147,6 +163,8 @@ ProviderReport report(const Api& api, const std::vector<std::string>& names, std
   }
   if (opens) try_opening(api, *devices.front(), result);
   result.usable = result.reason.empty();
+  const fi_info& first = *devices.front();
+  if (Device::pins(first)) result.pinning = Device::is_shareable(first) ? transports::kPinsOnce : transports::kPinsEach;
   for (const Info& device : devices) result.devices.emplace_back(device->domain_attr->name);
   return result;
 }

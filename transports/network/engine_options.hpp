@@ -14,7 +14,7 @@
 namespace torii::transports {
 
 struct EngineOptions {
-  /// This rank's arena, which must outlive the transport. Each engine registers it once if it needs to.
+  /// This rank's arena, which must outlive the transport.
   std::byte* arena = nullptr;
   std::size_t arena_bytes = 0;
   /// The part of the arena, from its beginning, that providers register if they pin memory (verbs, efa, cxi, UCX over
@@ -51,6 +51,9 @@ struct EngineOptions {
   double timeout_s = 30;
 };
 
+inline constexpr std::string_view kPinsOnce = "the engines of a device pin memory once";
+inline constexpr std::string_view kPinsEach = "each engine pins memory";
+
 /// A provider as torii-info shows it.
 struct ProviderReport {
   std::string name;     ///< the value of TORII_PROVIDER
@@ -58,6 +61,8 @@ struct ProviderReport {
   bool fails = false;   ///< it is here, but does not open for want of something that the user can give
   bool chosen = false;  ///< `auto` selects it, in vain if it fails
   std::string reason;   ///< why it is not usable, or why `auto` does not select it; otherwise empty
+  /// How often a usable provider pins a rank's arena: kPinsOnce or kPinsEach; empty if it pins nothing.
+  std::string pinning;
   std::vector<std::string> devices;
 };
 

@@ -10,6 +10,7 @@
 #include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
 #include "transports/network/providers.hpp"
+#include "transports/ucx/api.hpp"
 
 namespace torii::ucx {
 namespace {
@@ -106,6 +107,13 @@ std::string find(const std::vector<Device>& all, const std::string& provider,
   return reason.empty() ? select(all, provider, interfaces, selections) : reason;
 }
 
+/// Builds of UCX without locks cannot.
+bool may_share_devices() {
+  ucp_lib_attr_t library{};
+  library.field_mask = UCP_LIB_ATTR_FIELD_MAX_THREAD_LEVEL;
+  return ucp_lib_query(&library) == UCS_OK && library.max_thread_level == UCS_THREAD_MODE_MULTI;
+}
+
 ProviderReport report(const std::vector<Device>& all, std::string_view provider,
                       const std::vector<std::string>& source_addresses) {
   ProviderReport result;
@@ -113,6 +121,9 @@ ProviderReport report(const std::vector<Device>& all, std::string_view provider,
   std::vector<Selection> selections;
   result.reason = find(all, result.name, source_addresses, selections);
   result.usable = result.reason.empty();
+  if (result.usable && std::ranges::any_of(selections, pins_memory)) {
+    result.pinning = may_share_devices() ? transports::kPinsOnce : transports::kPinsEach;
+  }
   for (const Selection& selection : selections) {
     if (result.usable && !selection.devices.empty()) result.devices.push_back(selection.devices);
   }
