@@ -23,8 +23,16 @@ std::size_t agreement_messages_bytes(int ranks) noexcept {
 
 bool has_departed(const std::byte* memory, int member, int engines) noexcept {
   const auto* const inbox = reinterpret_cast<const PeerInbox*>(memory + sizeof(MessagesMemory)) + member;
-  return std::all_of(inbox->last_words, inbox->last_words + engines,
-                     [](const std::uint64_t& word) { return load_word(word) == ControlWriter::kDeparted; });
+  return std::all_of(inbox->last_words, inbox->last_words + engines, [](const std::uint64_t& word) {
+    const std::uint64_t said = load_word(word);
+    return said == ControlWriter::kDeparted || said == ControlWriter::kDepartedEarly;
+  });
+}
+
+bool departed_early(const std::byte* memory, int member, int engines) noexcept {
+  const auto* const inbox = reinterpret_cast<const PeerInbox*>(memory + sizeof(MessagesMemory)) + member;
+  return std::any_of(inbox->last_words, inbox->last_words + engines,
+                     [](const std::uint64_t& word) { return load_word(word) == ControlWriter::kDepartedEarly; });
 }
 
 void nap() noexcept { platform().sleep(kNapNs); }

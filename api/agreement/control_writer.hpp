@@ -110,6 +110,8 @@ std::size_t agreement_messages_offset() noexcept;
 std::size_t agreement_messages_bytes(int ranks) noexcept;
 /// True when the member has written its last word into the memory at `memory`.
 bool has_departed(const std::byte* memory, int member, int engines) noexcept;
+/// True when that word says that more may come behind it.
+bool departed_early(const std::byte* memory, int member, int engines) noexcept;
 
 /// A member's memory, and puts from there into the memory of all members. All waits in here end by themselves.
 class ControlWriter {
@@ -121,6 +123,9 @@ class ControlWriter {
   // Last words, in PeerInbox::last_words.
   static constexpr std::uint64_t kLeft = 1;      ///< the sender makes no more calls
   static constexpr std::uint64_t kDeparted = 2;  ///< and puts nothing any more
+  /// The same, but the sender has closed an engine since the team was made. Words for that one went through another,
+  /// and may have overtaken what a device still writes for it.
+  static constexpr std::uint64_t kDepartedEarly = 3;
 
   ControlWriter(Transport& transport, std::vector<Member> members, int rank);
 

@@ -32,7 +32,7 @@ class Membership {
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return static_cast<int>(members_.size()); }
   bool several_nodes() const noexcept { return several_nodes_; }
-  /// Those that were closed before the team was made: nothing of the team went through them.
+  /// Those that this rank had closed before the team was made: it has put nothing of the team through them.
   std::uint32_t engines_closed_before() const noexcept { return engines_closed_before_; }
   /// Between nodes: lets what members have told arrive.
   void take_messages() const noexcept {

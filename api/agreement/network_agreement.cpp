@@ -82,7 +82,8 @@ NetworkAgreement::NetworkAgreement(const Membership& members)
       vote_(members, box_, messages_) {}
 
 void NetworkAgreement::depart(const TouchedMemory&) noexcept {
-  messages_.leave(completed_by_itself(members_), ControlWriter::kDeparted);
+  const bool has_closed = members_.transport().closed_engines() != members_.engines_closed_before();
+  messages_.leave(completed_by_itself(members_), has_closed ? ControlWriter::kDepartedEarly : ControlWriter::kDeparted);
 }
 
 std::vector<PutOwner> NetworkAgreement::take_puts() { return box_.take_puts(); }

@@ -223,8 +223,8 @@ void NetworkVote::choose_survivors(const SurvivorProposal& own, std::vector<Surv
   }
 }
 
-/// All members of the new team close the engines of the decision. When all have closed them, nothing that a call of the
-/// old team left in one of these engines can arrive any more.
+/// All members of the new team close the engines of the decision. When all have closed them, nobody takes notice any
+/// more of what a call of the old team left in one of these engines. It may still arrive in the memory of the old team.
 void NetworkVote::close_engines(const ControlBlocks::Decision& decision) {
   Transport& transport = members_.transport();
   const auto engines = static_cast<std::uint32_t>(decision.engines);

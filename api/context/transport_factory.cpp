@@ -73,8 +73,8 @@ std::unique_ptr<Transport> open_fabric(Bootstrap& bootstrap, const Settings& set
   throw Error(Status::unsupported, "the ranks are on several nodes, and no fabric is usable: " + reasons);
 }
 
-/// The part of the arena to pin: as much as the fabric of an earlier context has pinned. Otherwise the whole arena if
-/// the user has set ARENA, else as much as the machine allows.
+/// The part of the arena that may be pinned: as of the fabric of an earlier context. Otherwise the whole arena if the
+/// user has set ARENA, else as much as the machine allows.
 std::size_t wanted_pinned_bytes(const Settings& settings, const Nodes& nodes, const shared_memory::Arena& arena) {
   if (arena.is_pinned()) return arena.capacity_bytes();
   for (const SettingView& row : settings.list()) {
@@ -83,14 +83,25 @@ std::size_t wanted_pinned_bytes(const Settings& settings, const Nodes& nodes, co
   return std::min(shared_memory::Arena::pinnable_bytes(nodes.own_ranks()), arena.bytes());
 }
 
-/// If the fabric of any rank pins memory, all arenas have the size of the smallest pinned part: teams take equal memory
-/// on all ranks.
-void pin(Bootstrap& bootstrap, const Transport& fabric, shared_memory::Arena& arena) {
+/// If the fabric of any rank pins memory, all arenas have the size of the smallest part that may be pinned: teams take
+/// equal memory on all ranks. A fabric that does not pin has all of it registered. The result ends the pinning, before
+/// the fabric is closed.
+std::shared_ptr<const void> pin(Bootstrap& bootstrap, Transport& fabric, shared_memory::Arena& arena,
+                                const std::vector<Extent>& pinned) {
   std::uint64_t least = UINT64_MAX;
-  for (const std::uint64_t pinned : gather_values(bootstrap, std::uint64_t{fabric.capabilities().pinned_bytes})) {
-    if (pinned != 0) least = std::min(least, pinned);
+  for (const std::uint64_t most : gather_values(bootstrap, std::uint64_t{fabric.capabilities().pinned_bytes})) {
+    if (most != 0) least = std::min(least, most);
   }
-  if (least != UINT64_MAX) arena.pin(least);
+  if (least == UINT64_MAX) return nullptr;
+  return arena.pin(least, pinned, [&fabric](const Extent& extent) { fabric.pin(extent); });
+}
+
+/// A longer segment could never be put.
+void check_segment(const Settings& settings, const Capabilities& fabric) {
+  if (fabric.put_bytes_most == 0 || settings.segment_bytes <= fabric.put_bytes_most) return;
+  throw Error(Status::invalid_argument, "TORII_SEGMENT is " + std::to_string(settings.segment_bytes) +
+                                            "; one put over " + std::string(fabric.name) + " here has at most " +
+                                            std::to_string(fabric.put_bytes_most) + " bytes; set it lower");
 }
 
 }  // namespace
@@ -124,6 +135,7 @@ std::unique_ptr<Transport> open_transport(Bootstrap& bootstrap, const Settings& 
   options.arena = arena.base();
   options.arena_bytes = arena.bytes();
   options.pinned_bytes = wanted_pinned_bytes(settings, nodes, arena);
+  options.extents = arena.extents_to_pin(options.pinned_bytes);
   options.engines = settings.engines;
   options.provider = settings.provider;
   options.source_addresses = source_addresses(bootstrap, settings, nodes);
@@ -144,8 +156,10 @@ std::unique_ptr<Transport> open_transport(Bootstrap& bootstrap, const Settings& 
   options.lives = lives.get();
   auto between = open_fabric(bootstrap, settings, options);
   lives->watch_the_rest();
-  pin(bootstrap, *between, arena);
-  return std::make_unique<mixed::Mixed>(nodes, std::move(inside), std::move(between), std::move(lives));
+  check_segment(settings, between->capabilities());
+  auto pinning = pin(bootstrap, *between, arena, options.extents);
+  return std::make_unique<mixed::Mixed>(nodes, std::move(inside), std::move(between), std::move(lives),
+                                        std::move(pinning));
 }
 
 }  // namespace torii

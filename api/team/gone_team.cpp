@@ -55,7 +55,13 @@ RetiredMemory::Rest GoneTeam::rest() noexcept {
   if (!std::ranges::all_of(puts_, [](const PutOwner& puts) { return puts.drained(); })) return Rest::none;
   const auto is_arriving = [this](const Stretch& one) { return transport_.is_arriving(one.offset, one.bytes); };
   if (transport_.is_arriving(offset(), bytes()) || std::ranges::any_of(entries(), is_arriving)) return Rest::none;
-  if (several_nodes_ && transport_.closed_engines() != engines_closed_before_) return Rest::never;
+  for (std::size_t member = 0; several_nodes_ && member < members_.size(); ++member) {
+    const bool is_own = members_[member] == transport_.rank();
+    if (!is_own && departed_early(memory() + agreement_messages_offset(), static_cast<int>(member),
+                                  transport_.capabilities().engines)) {
+      return Rest::never;
+    }
+  }
   if (!may_come) return Rest::safe;
   if (dead_since_ns_ == 0) dead_since_ns_ = now_ns();
   return now_ns() - dead_since_ns_ < kLastWordsNs ? Rest::none : Rest::never;

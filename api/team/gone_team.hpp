@@ -21,8 +21,8 @@ namespace torii {
 /// A dead member of this node stores nothing any more. Bytes from a dead member of another node may still be in a
 /// socket, a switch or a device. No fabric tells when the last of them has come. The last words of the dead may be
 /// among those bytes. After a while these words are not awaited any more, and the memory is never used again. The same
-/// holds if an engine was closed while the team lived: last words of the team went through others, and overtake what
-/// the device of the closed one still writes (Transport::close_engines()).
+/// holds if a member says that it has closed an engine while the team lived: its last words went through others, and
+/// overtake what the device of the closed one still writes (Transport::close_engines()).
 class GoneTeam final : public RetiredMemory {
  public:
   /// `members` are ranks of the context. The transport must outlive this.
@@ -32,8 +32,6 @@ class GoneTeam final : public RetiredMemory {
     pairs_offset_ = pairs;
     rings_offset_ = rings;
   }
-  /// Engines through which nothing of the team went; 0 unless set.
-  void set_engines_closed_before(std::uint32_t engines) noexcept { engines_closed_before_ = engines; }
   /// Puts in whose name the team has put: their sources may be in the memory.
   void add_puts(PutOwner puts) { puts_.push_back(std::move(puts)); }
   /// Left-out members, whose writes end with those of this team.
@@ -54,7 +52,6 @@ class GoneTeam final : public RetiredMemory {
   bool several_nodes_;
   std::size_t pairs_offset_ = 0;
   std::size_t rings_offset_ = 0;
-  std::uint32_t engines_closed_before_ = 0;
   std::vector<PutOwner> puts_;
   std::vector<std::shared_ptr<const void>> writers_;
   std::int64_t dead_since_ns_ = 0;  ///< since when only last words of dead members are awaited; 0: not yet

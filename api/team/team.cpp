@@ -92,7 +92,6 @@ Team::~Team() {
     for (const Member& member : members_.all()) peers.push_back(member.context_rank);
     auto memory = std::make_unique<GoneTeam>(members_.transport(), members_.own().memory_offset, memory_.bytes(),
                                              std::move(peers), members_.several_nodes());
-    memory->set_engines_closed_before(members_.engines_closed_before());
     memory->set_offsets(memory_.pairs_place().offset, memory_.rings_offset());
     memory->add_outboxes(plans_.outboxes());
     memory->add_entries(plans_.entries());

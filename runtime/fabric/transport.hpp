@@ -11,6 +11,7 @@
 #include "runtime/base/counters.hpp"
 #include "runtime/base/deadline.hpp"
 #include "runtime/base/status.hpp"
+#include "runtime/fabric/extent.hpp"
 #include "runtime/fabric/put_owner.hpp"
 #include "runtime/fabric/words.hpp"
 
@@ -27,8 +28,11 @@ struct Capabilities {
   int engines = 1;
   bool selects_ties = false;  ///< messages take the ways that Stream::ties names
   int rails = 1;              ///< networks or devices that the engines use: engine e uses number e modulo `rails`
-  /// Not 0: so many bytes of the own arena, from its beginning, are registered, and their pages must not be replaced.
+  /// Not 0: extents of the own arena are registered before anything is put there, at most so many bytes from the
+  /// arena's beginning (pin()), and their pages must not be replaced.
   std::size_t pinned_bytes = 0;
+  /// The longest put that all ranks can make; a longer one is refused with invalid_argument. 0: any.
+  std::size_t put_bytes_most = 0;
   /// About as many bytes as travel between nodes in the time that a put without payload takes; equal on all ranks. 0: a
   /// put costs nothing.
   std::size_t put_bytes = 0;
@@ -96,6 +100,10 @@ class Transport {
   }
   virtual void ring(int peer) noexcept { (void)peer; }
 
+  /// Pins one more extent of the own arena, so that peers can put there, and this rank from there; for transports that
+  /// pin memory (Capabilities::pinned_bytes). No put may cross the ends of an extent. Called by one thread at a time.
+  /// Throws Error{no_resource}.
+  virtual void pin(const Extent& extent) { (void)extent; }
   virtual Status put(const Put& put) noexcept = 0;
   /// Whether read() can take bytes out of the private memory of that peer's process.
   virtual bool readable(int peer) const noexcept {

@@ -73,7 +73,7 @@ int control_region(fid* base, int command, void*) {
 int register_region(fid* base, const void* buffer, std::size_t bytes, std::uint64_t access, std::uint64_t offset,
                     std::uint64_t key, std::uint64_t flags, fid_mr** opened, void* context) {
   auto& domain = *reinterpret_cast<Domain*>(base);
-  if (domain.modes.registering_code != 0) return domain.modes.registering_code;
+  if (const int code = current_modes().registering_code; code != 0) return code;
   demand(reinterpret_cast<std::uintptr_t>(buffer) % kPage == 0, "this layer wants regions of whole pages");
   const std::uint64_t real_key = domain.modes.keys_by_provider ? ++domain.keys : key;
   if (domain.modes.short_keys) {
@@ -213,6 +213,12 @@ Modes verbs_modes() {
   return verbs;
 }
 
+Modes named_verbs_modes() {
+  Modes named = verbs_modes();
+  named.as_verbs = true;
+  return named;
+}
+
 std::vector<std::pair<std::string, Modes>> imposed_modes() {
   const Modes verbs = verbs_modes();
   Modes efa = verbs;
@@ -221,9 +227,12 @@ std::vector<std::pair<std::string, Modes>> imposed_modes() {
   cxi.short_keys = cxi.regions_of_engine = cxi.unordered = cxi.busy = true;
   Modes all = efa;
   all.regions_of_engine = all.no_inject = all.busy = true;
-  Modes named = verbs;
-  named.as_verbs = true;
-  return {{"like_verbs", named}, {"like_efa", efa}, {"like_cxi", cxi}, {"all_modes", all}};
+  return {{"like_verbs", named_verbs_modes()}, {"like_efa", efa}, {"like_cxi", cxi}, {"all_modes", all}};
+}
+
+void refuse_registrations(int code) {
+  const std::lock_guard lock(imposed_mutex);
+  imposed.registering_code = code;
 }
 
 libfabric::Api impose(const Modes& modes) {

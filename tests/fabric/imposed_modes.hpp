@@ -40,8 +40,12 @@ inline const char* provider_of(const Modes& modes) { return modes.as_verbs ? "ve
 std::vector<std::pair<std::string, Modes>> imposed_modes();
 /// What verbs asks for.
 Modes verbs_modes();
+/// The same of a provider that is called as verbs'.
+Modes named_verbs_modes();
 /// One set of modes at a time in a process.
 libfabric::Api impose(const Modes& modes);
+/// Changes what registering returns from now on; 0: nothing is refused.
+void refuse_registrations(int code);
 /// Enabled and not yet closed, in this process.
 int imposed_engines() noexcept;
 /// Registrations since the last call of impose(), and their bytes, of memory in [base, base + bytes).

@@ -15,16 +15,16 @@ using libfabric::Info;
 
 constexpr std::size_t kHeldMost = 24;
 
+/// Keys of providers are the region's first page, with the real key below.
+std::pair<std::uint64_t, std::uint64_t> real_place(const Endpoint& endpoint, std::uint64_t address, std::uint64_t key) {
+  if (!endpoint.modes.keys_by_provider) return {address, key};
+  return {address - (key & ~(kPage - 1)), key & (kPage - 1)};
+}
+
 ssize_t pass_on(Endpoint& endpoint, const Write& write) {
   std::vector<iovec> from = write.from;
   if (!write.injected.empty()) from[0].iov_base = const_cast<std::byte*>(write.injected.data());
-  std::uint64_t address = write.address;
-  std::uint64_t key = write.key;
-  if (endpoint.modes.keys_by_provider) {
-    // Such a key is the region's first page, with the real key below.
-    address -= key & ~(kPage - 1);
-    key &= kPage - 1;
-  }
+  const auto [address, key] = real_place(endpoint, write.address, write.key);
   const bool has_data = (write.flags & FI_REMOTE_CQ_DATA) != 0;
   // Before it is sent: its receiver may take it at once.
   if (has_data) count_sent(endpoint, write.to, 1);
@@ -126,6 +126,16 @@ ssize_t inject_data(fid_ep* base, const void* source, std::size_t bytes, std::ui
               {{}, whole(source, bytes), to, address, key, data, FI_INJECT | FI_REMOTE_CQ_DATA, nullptr}, nullptr);
 }
 
+/// Into registered memory, from a registered region.
+ssize_t read_remote(fid_ep* base, void* to, std::size_t bytes, void* descriptor, fi_addr_t from, std::uint64_t address,
+                    std::uint64_t key, void* context) {
+  Endpoint& endpoint = endpoint_of(base);
+  if (endpoint.modes.local_regions) demand_registered({to, bytes}, descriptor);
+  if (endpoint.modes.stuck || (endpoint.modes.busy && endpoint.random() % 4 == 0)) return -FI_EAGAIN;
+  const auto [real_address, real_key] = real_place(endpoint, address, key);
+  return fi_read(endpoint.real, to, bytes, nullptr, from, real_address, real_key, context);
+}
+
 ssize_t post_receive(fid_ep* base, void*, std::size_t, void* descriptor, fi_addr_t, void* context) {
   Endpoint& endpoint = endpoint_of(base);
   demand(endpoint.modes.receives_for_data, "nobody asked for receives");
@@ -224,6 +234,7 @@ int open_endpoint(fid_domain* base, fi_info* info, fid_ep** opened, void* contex
   endpoint->ops.bind = bind_endpoint;
   endpoint->ops.control = control_endpoint;
   endpoint->rma_ops.size = sizeof(fi_ops_rma);
+  endpoint->rma_ops.read = read_remote;
   endpoint->rma_ops.write = write_plain;
   endpoint->rma_ops.writemsg = write_message;
   endpoint->rma_ops.inject = inject_plain;

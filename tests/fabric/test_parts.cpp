@@ -17,6 +17,7 @@
 #include "tests/fabric/open_over.hpp"
 #include "tests/fabric/transports.hpp"
 #include "tests/support/thread_ranks.hpp"
+#include "transports/libfabric/extent_table.hpp"
 #include "transports/libfabric/fabric.hpp"
 #include "transports/libfabric/providers.hpp"
 
@@ -163,6 +164,114 @@ TEST(Pinning, RegistersWhatItIsToldAndSaysSo) {
   open_over(
       all, [](int, Fabric& fabric, std::byte*) { EXPECT_EQ(fabric.capabilities().pinned_bytes, std::size_t{1} << 20); },
       verbs);
+}
+
+void await_word(Fabric& fabric, const std::byte* arena, std::size_t offset, std::uint64_t word) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (load_word(arena + offset) != word && std::chrono::steady_clock::now() < deadline) {
+    ASSERT_EQ(fabric.progress(), Status::ok);
+  }
+  ASSERT_EQ(load_word(arena + offset), word);
+}
+
+/// Peers read of an extent where it is when they first put there; the layer ends the process for a wrong key.
+TEST(Pinning, GrowsByExtentsThatPeersFindByThemselves) {
+  constexpr std::size_t kPart = std::size_t{64} << 10;
+  for (const int engines : {1, 3}) {
+    const auto begin_small = [=](int, Options& options) {
+      options.engines = engines;
+      options.extents = {{0, kPart}};
+    };
+    const auto grow = [=](int rank, Fabric& fabric, std::byte* arena) {
+      EXPECT_EQ(tests::imposed_registrations(arena, std::size_t{1} << 20).bytes, kPart);
+      std::uint64_t word = 0;
+      for (std::size_t pinned = kPart; pinned < std::size_t{1} << 20; pinned *= 2) {
+        fabric.pin({pinned, pinned});
+        ASSERT_EQ(fabric.put_word(1 - rank, 64, ++word), Status::ok);  // the peer has pinned it, too
+        await_word(fabric, arena, 64, word);
+        PutOwner puts;
+        for (int engine = 0; engine < engines; ++engine) {
+          Put put;
+          put.peer = 1 - rank;
+          put.engine = engine;
+          put.source = arena + pinned;
+          put.bytes = pinned / 8;
+          put.signal_offset = pinned + static_cast<std::size_t>(engine) * (pinned / 4);
+          put.target_offset = put.signal_offset + 64;
+          put.signal = word;
+          put.owner = puts.count();
+          ASSERT_EQ(fabric.put(put), Status::ok);
+          await_word(fabric, arena, put.signal_offset, word);
+        }
+        while (!puts.drained()) ASSERT_EQ(fabric.progress(), Status::ok);
+        EXPECT_EQ(puts.status(), Status::ok);
+      }
+      EXPECT_EQ(tests::imposed_registrations(arena, std::size_t{1} << 20).bytes, std::size_t{1} << 20);
+    };
+    open_over(begin_small, grow, tests::impose(tests::verbs_modes()));
+  }
+}
+
+TEST(Pinning, APutWhereNothingIsPinnedFails) {
+  const auto small = [](int, Options& options) { options.extents = {{0, std::size_t{64} << 10}}; };
+  const auto look = [](int rank, Fabric& fabric, std::byte*) {
+    PutOwner puts;
+    if (rank == 0) {
+      const std::vector<std::byte> bytes(100);
+      Put put;
+      put.peer = 1;
+      put.source = bytes.data();
+      put.bytes = bytes.size();
+      put.signal_offset = std::size_t{128} << 10;
+      put.target_offset = put.signal_offset + 64;
+      put.owner = puts.count();
+      EXPECT_EQ(fabric.put(put), Status::ok);
+    }
+    // Rank 1 has to answer.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(rank == 0 ? 10 : 1);
+    while (fabric.progress() == Status::ok && std::chrono::steady_clock::now() < deadline) {
+    }
+    if (rank != 0) return;
+    EXPECT_EQ(puts.status(), Status::transport);
+    EXPECT_TRUE(tests::holds(fabric.failure_text(), "to rank 1 failed: Required key not available"))
+        << fabric.failure_text();
+  };
+  open_over(small, look, tests::impose(tests::verbs_modes()));
+}
+
+TEST(Pinning, IsRefusedWithTheReason) {
+  tests::Modes modes = tests::verbs_modes();
+  const auto small = [](int, Options& options) { options.extents = {{0, std::size_t{64} << 10}}; };
+  const auto look = [&](int rank, Fabric& fabric, std::byte*) {
+    if (rank != 0) return;
+    tests::refuse_registrations(-FI_ENOMEM);
+    try {
+      fabric.pin({std::size_t{64} << 10, std::size_t{64} << 10});
+      ADD_FAILURE() << "the layer refuses";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::no_resource);
+      EXPECT_STREQ(error.what(),
+                   "libfabric: registering 65536 bytes for the arena (raise the limit of locked memory, ulimit -l): "
+                   "Cannot allocate memory");
+    }
+    tests::refuse_registrations(0);
+    fabric.pin({std::size_t{64} << 10, std::size_t{64} << 10});
+  };
+  open_over(small, look, tests::impose(modes));
+}
+
+TEST(Extents, OfATableAreThoseUpToTheFirstThatIsNotWhole) {
+  ExtentTable table{};
+  EXPECT_TRUE(extents_in(table).empty());
+  table[0] = row_of({{0, 4096}, 10, 11});
+  table[1] = row_of({{4096, 8192}, 20, 21});
+  ASSERT_EQ(extents_in(table).size(), 2U);
+  EXPECT_EQ(extents_in(table)[1].key, 21U);
+  EXPECT_TRUE(extents_in(table)[1].extent.holds(4096, 8192));
+  EXPECT_FALSE(extents_in(table)[1].extent.holds(4096, 8193));
+  EXPECT_FALSE(extents_in(table)[1].extent.holds(UINT64_MAX, 2));
+  table[0].base ^= 1;
+  EXPECT_TRUE(extents_in(table).empty());
 }
 
 /// Where nothing is pinned, or a registration belongs to one engine, each engine registers the arena.

@@ -64,9 +64,9 @@ inline bool is_lost_connection(std::int64_t code) noexcept {
   }
 }
 
-/// Throws Error{transport} naming the step, unless `code` is 0.
-inline void check(int code, const std::string& step) {
-  if (code != 0) throw Error(Status::transport, "libfabric: " + step + ": " + code_text(code));
+/// Throws Error naming the step, unless `code` is 0.
+inline void check(int code, const std::string& step, Status status = Status::transport) {
+  if (code != 0) throw Error(status, "libfabric: " + step + ": " + code_text(code));
 }
 
 }  // namespace torii::libfabric

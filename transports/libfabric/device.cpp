@@ -38,7 +38,7 @@ void check_opening(int code, const fi_info& info, const std::string& step, const
 
 bool Device::is_shareable(const fi_info& info) noexcept {
   return pins(info) && (info.domain_attr->mr_mode & FI_MR_ENDPOINT) == 0 &&
-         (info.domain_attr->threading == FI_THREAD_COMPLETION || info.domain_attr->threading == FI_THREAD_SAFE);
+         info.domain_attr->threading == FI_THREAD_SAFE;
 }
 
 Device::Device(const Api& api, const fi_info& info) : info_(fi_dupinfo(&info)) {
@@ -52,7 +52,7 @@ Device::Device(const Api& api, const fi_info& info) : info_(fi_dupinfo(&info)) {
 }
 
 Device::~Device() {
-  arena_.reset();
+  deregister_extents();
   if (!is_kept_) return;
   (void)domain_.release();
   (void)fabric_.release();
@@ -64,10 +64,22 @@ bool Device::is_over_rxm() const noexcept {
 
 std::string Device::name() const { return name_of(*info_); }
 
-void Device::register_arena(std::byte* arena, std::size_t bytes, fid_ep& endpoint) {
-  if (arena_ != nullptr) return;
-  arena_ = register_memory(arena, bytes, FI_WRITE | FI_REMOTE_WRITE, endpoint,
-                           "the arena (lower TORII_ARENA, or raise the limit of locked memory, ulimit -l)");
+void Device::register_extent(std::byte* arena, const Extent& extent, fid_ep& endpoint) {
+  if (find_region(extent.offset, extent.bytes) != nullptr) return;
+  const std::size_t count = regions().size();
+  if (count == kExtentsMost) {
+    throw Error(Status::no_resource, "libfabric: " + name() + " has " + std::to_string(count) +
+                                         " parts of the arena registered, the most that peers can know");
+  }
+  regions_[count].region = register_memory(arena + extent.offset, extent.bytes, FI_WRITE | FI_REMOTE_WRITE, endpoint,
+                                           "the arena (raise the limit of locked memory, ulimit -l)");
+  regions_[count].extent = extent;
+  regions_count_.store(count + 1, std::memory_order_release);
+}
+
+void Device::deregister_extents() noexcept {
+  const std::size_t count = regions_count_.exchange(0, std::memory_order_acq_rel);
+  for (std::size_t i = 0; i < count; ++i) regions_[i].region.reset();
 }
 
 Fid<fid_mr> Device::register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, fid_ep& endpoint,
@@ -75,10 +87,10 @@ Fid<fid_mr> Device::register_memory(std::byte* base, std::size_t bytes, std::uin
   const std::string step = "registering " + std::to_string(bytes) + " bytes for " + what;
   Fid<fid_mr> region(register_with_key(base, bytes, access, step));
   if (binds_to_endpoint()) {
-    check(fi_mr_bind(region.get(), &endpoint.fid, 0), step);
-    check(fi_mr_enable(region.get()), step);
+    check(fi_mr_bind(region.get(), &endpoint.fid, 0), step, Status::no_resource);
+    check(fi_mr_enable(region.get()), step, Status::no_resource);
   }
-  if (fi_mr_key(region.get()) == FI_KEY_NOTAVAIL) throw Error(Status::transport, "libfabric: " + step + ": no key");
+  if (fi_mr_key(region.get()) == FI_KEY_NOTAVAIL) throw Error(Status::no_resource, "libfabric: " + step + ": no key");
   return region;
 }
 
@@ -92,7 +104,7 @@ fid_mr* Device::register_with_key(std::byte* base, std::size_t bytes, std::uint6
     const std::uint64_t key = random_secret() >> (64 - 8 * key_bytes);
     code = fi_mr_reg(domain_.get(), base, bytes, access, 0, key, 0, &region, nullptr);
   }
-  check(code, step);
+  check(code, step, Status::no_resource);
   return region;
 }
 

@@ -2,10 +2,14 @@
 // A device that a provider has opened, and the memory that is registered with it.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
+#include "runtime/fabric/extent.hpp"
 #include "transports/libfabric/api.hpp"
 
 namespace torii::libfabric {
@@ -22,8 +26,8 @@ class Device {
  public:
   /// The provider pins what is registered.
   static bool pins(const fi_info& info) noexcept { return (info.domain_attr->mr_mode & FI_MR_ALLOCATED) != 0; }
-  /// Whether engines may share it: the provider pins, binds no registration to one endpoint, and asks only that each
-  /// queue has one thread at a time.
+  /// Whether engines may share it: the provider pins, binds no registration to one endpoint, and locks what endpoints
+  /// have in common. FI_THREAD_COMPLETION would do, but efa (libfabric 1.22 to 2.1) does not lock it then.
   static bool is_shareable(const fi_info& info) noexcept;
 
   /// Throws Error as check_opening() does.
@@ -32,15 +36,29 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  /// The first call registers the arena, for all engines. `endpoint` is the one that the provider may bind it to.
-  /// Throws Error{transport}.
-  void register_arena(std::byte* arena, std::size_t bytes, fid_ep& endpoint);
-  /// `what` ends the sentence of an error. Throws Error{transport}.
+  /// Registers an extent of the arena, unless another engine of the device has done so. `endpoint` is the one that the
+  /// provider may bind it to. One thread at a time calls this. Throws Error{no_resource}: the device refuses, or has
+  /// kExtentsMost extents.
+  void register_extent(std::byte* arena, const Extent& extent, fid_ep& endpoint);
+  /// `what` ends the sentence of an error. Throws Error{no_resource}.
   Fid<fid_mr> register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, fid_ep& endpoint,
                               const std::string& what);
-  void deregister_arena() noexcept { arena_.reset(); }
-  /// nullptr: not registered.
-  fid_mr* arena() const noexcept { return arena_.get(); }
+  void deregister_extents() noexcept;
+  /// A registered part of the arena. Readers need no lock.
+  struct Region {
+    Extent extent;
+    Fid<fid_mr> region;
+  };
+  std::span<const Region> regions() const noexcept {
+    return {regions_.data(), regions_count_.load(std::memory_order_acquire)};
+  }
+  /// The region that holds [offset, offset + bytes) of the arena; nullptr if none does.
+  const Region* find_region(std::uint64_t offset, std::size_t bytes) const noexcept {
+    for (const Region& one : regions()) {
+      if (one.extent.holds(offset, bytes)) return &one;
+    }
+    return nullptr;
+  }
   /// The address by which peers write to the first byte of registered memory: virtual, or 0.
   std::uint64_t remote_base(const std::byte* base) const noexcept {
     return (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uintptr_t>(base) : 0;
@@ -67,8 +85,9 @@ class Device {
   // Closed from the last to the first.
   Fid<fid_fabric> fabric_;
   Fid<fid_domain> domain_;
-  Fid<fid_mr> arena_;
-  bool is_kept_ = false;
+  std::array<Region, kExtentsMost> regions_;
+  std::atomic<std::size_t> regions_count_ = 0;  ///< release: the regions before it do not change any more
+  std::atomic<bool> is_kept_ = false;
 };
 
 }  // namespace torii::libfabric

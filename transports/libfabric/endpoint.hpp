@@ -54,7 +54,6 @@ class Endpoint {
   void keep() noexcept;
 
  private:
-  void open(int ranks, bool sleeps);
   fid* waited() const noexcept { return watch_ != nullptr ? &watch_->fid : &queue_->fid; }
   int shut_down_own_streams(bool is_alone, const std::vector<SocketAddress>& peers) noexcept;
 

@@ -19,7 +19,6 @@ constexpr int kRefusedShare = 4;
 
 Status Engine::put(const Put& put) noexcept {
   const std::lock_guard lock(mutex_);
-  const Target& to = writes_.target(put.peer);
   if (put.bytes == 0 || put.source == nullptr) {
     return send_word(put, put.signal, make_notice(NoticeAction::wake, 0));
   }
@@ -29,8 +28,7 @@ Status Engine::put(const Put& put) noexcept {
   transfer.peer = put.peer;
   transfer.notifies = true;
   transfer.owner = put.owner;
-  transfer.key = to.arena_key;
-  transfer.address = to.arena_base + put.signal_offset;
+  transfer.offset = put.signal_offset;
   transfer.notice = make_notice(NoticeAction::publish, put.signal_offset);
   if (put.target_offset == put.signal_offset + sizeof(inverted) && put.bytes <= kInlineBytes) {
     alignas(kLineBytes) std::byte line[kLineBytes];
@@ -55,7 +53,7 @@ Status Engine::put(const Put& put) noexcept {
     transfer.word = inverted;
     return send(transfer);
   }
-  transfer.address = to.arena_base + put.target_offset;
+  transfer.offset = put.target_offset;
   const bool is_ordered = put.bytes <= ordered_bytes_;
   transfer.notifies = !is_ordered;
   transfer.notice = make_notice(NoticeAction::join, put.signal_offset);
@@ -93,7 +91,6 @@ Status Engine::put_word(int peer, std::uint64_t offset, std::uint64_t value) noe
 
 /// Sends eight bytes to the place of the put's signal.
 Status Engine::send_word(const Put& put, std::uint64_t value, std::uint64_t notice) noexcept {
-  const Target& to = writes_.target(put.peer);
   Transfer transfer;
   transfer.peer = put.peer;
   transfer.owner = put.owner;
@@ -101,8 +98,7 @@ Status Engine::send_word(const Put& put, std::uint64_t value, std::uint64_t noti
   transfer.is_temporary = true;
   transfer.source = reinterpret_cast<const std::byte*>(&value);
   transfer.bytes = sizeof(value);
-  transfer.address = to.arena_base + put.signal_offset;
-  transfer.key = to.arena_key;
+  transfer.offset = put.signal_offset;
   transfer.notice = notice;
   return send(transfer);
 }
@@ -122,7 +118,7 @@ Status Engine::send(const Transfer& transfer) noexcept {
 bool Engine::progress() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
-  if (is_closed_) return is_ending_ && !writes_.are_none_open() && take_completions();
+  if (is_closed_) return end_more();
   if (shared_.peers.changes() != seen_changes_) {
     seen_changes_ = shared_.peers.changes();
     writes_.let_go_of_lost();
@@ -136,6 +132,15 @@ bool Engine::progress() noexcept {
   writes_.post_delayed();
   liveness_.ask_about_waiting(now_ns());
   return true;
+}
+
+/// After close(). Peers whose device still has writes to this engine end them only if receives are there.
+bool Engine::end_more() noexcept {
+  if (!is_ending_) return false;
+  const bool came = take_completions();
+  if (came) shared_.sleepers.took();
+  if (receives_.are_owed()) (void)receives_.post(endpoint_, own_);
+  return came;
 }
 
 /// False if there were none.
@@ -167,9 +172,9 @@ void Engine::take_completion(const fi_cq_data_entry& entry) noexcept {
     }
     return;
   }
-  if (is_closed_) return;
   // If receives are posted for notices, each notice uses up the receive that its entry names.
   (void)receives_.take_back(entry.op_context);
+  if (is_closed_) return;
   // Anybody who reaches the endpoint can send a notice, so an invalid one changes nothing and ends nothing.
   const bool is_ours = (entry.data & ~notice_bits_) == mark_ && shared_.arrivals.take(entry.data & notice_bits_);
   if (!is_ours) shared_.peers.count_stranger();
@@ -185,7 +190,7 @@ void Engine::take_error() noexcept {
   if (fi_cq_readerr(endpoint_.queue(), &error, 0) < 0 || writes_.take_error(error)) return;
   if (receives_.take_back(error.op_context)) return shared_.peers.count_stranger();
   // An injected write: its peer is unknown. Waiting calls will miss the data, and other writes will find the reason.
-  if (!is_lost_connection(error.err)) writes_.break_down("failed", error.err);
+  if (!is_closed_ && !is_lost_connection(error.err)) writes_.break_down("failed", error.err);
 }
 
 void Engine::post_receives() noexcept {

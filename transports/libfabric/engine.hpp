@@ -23,10 +23,8 @@ namespace torii::libfabric {
 
 /// The data with which a peer can put through an engine; sent as it is in memory.
 struct EngineCard {
-  std::uint64_t arena_base;  ///< the remote address of the arena's first byte: virtual, or 0
-  std::uint64_t arena_key;
-  std::uint64_t bell_base;  ///< of the engine's own memory
-  std::uint64_t bell_key;
+  RemoteExtent first;  ///< of the arena; others are in the table of the engine's own memory
+  RemoteExtent own;
   std::uint64_t mark;  ///< goes with every notice, see mark_bits()
   std::uint64_t name_bytes;
   std::array<std::byte, 256> name;  ///< the endpoint's address
@@ -41,8 +39,11 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Registers the arena, if no other engine of the device has done so, and memory of its own. Throws Error.
-  void make_ready(const Options& options);
+  /// Registers extents of the arena, if no other engine of the device has done so, and memory of its own. Throws
+  /// Error{no_resource}.
+  void make_ready(const Options& options, const std::vector<Extent>& extents);
+  /// Registers one more extent, as make_ready() does, and shows it to peers. Throws Error{no_resource}.
+  void pin(const Extent& extent);
   /// Makes the engine's random mark. The completions of every rank carry at least `data_bytes` of data.
   EngineCard card(std::size_t data_bytes);
   /// Connects to the peers' engines of the same number. `ordered_bytes`: the longest write that a later write through
@@ -68,7 +69,7 @@ class Engine {
   bool has_left(int peer) const noexcept { return liveness_.has_left(peer); }
   bool probe(int peer, std::int64_t now_ns) noexcept;
   void doubt(int peer, std::int64_t now_ns) noexcept;
-  /// Takes no more: puts do nothing and return ok. Ends all transfers but those that a device has: progress() awaits
+  /// Takes no more: puts do nothing. Ends all transfers but those that a device has: progress() awaits
   /// their ends.
   void close() noexcept;
 
@@ -81,6 +82,7 @@ class Engine {
  private:
   static constexpr auto kJoinedBytesMax = tuned<std::size_t>("sending.joined_bytes_max");
 
+  void add_extent(const Extent& extent);
   bool part() noexcept;
   bool may_close() noexcept;
   void close_endpoint() noexcept;
@@ -94,6 +96,7 @@ class Engine {
   Status send(const Transfer& transfer) noexcept;
   Status send_word(const Put& put, std::uint64_t value, std::uint64_t notice) noexcept;
 
+  bool end_more() noexcept;
   bool take_completions() noexcept;
   void take_all() noexcept;
   void take_completion(const fi_cq_data_entry& entry) noexcept;

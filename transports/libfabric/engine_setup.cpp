@@ -28,8 +28,8 @@ Engine::~Engine() {
   }
 }
 
-void Engine::make_ready(const Options& options) {
-  device_->register_arena(shared_.arena, shared_.registered_bytes, *endpoint_.get());
+void Engine::make_ready(const Options& options, const std::vector<Extent>& extents) {
+  for (const Extent& extent : extents) add_extent(extent);
   own_.register_with(*device_, *endpoint_.get());
   writes_.make_stocks(options);
   receives_.prepare(device_->info());
@@ -37,12 +37,24 @@ void Engine::make_ready(const Options& options) {
   endpoint_.offer_descriptor();
 }
 
+void Engine::pin(const Extent& extent) {
+  const std::lock_guard lock(mutex_);
+  if (!is_closed_) add_extent(extent);
+}
+
+/// Peers know the regions of the device in their order.
+void Engine::add_extent(const Extent& extent) {
+  device_->register_extent(shared_.arena, extent, *endpoint_.get());
+  for (const Device::Region& one : device_->regions().subspan(own_.extents())) {
+    const std::uint64_t base = device_->remote_base(shared_.arena + one.extent.offset) - one.extent.offset;
+    own_.add_extent({one.extent, base, fi_mr_key(one.region.get())});
+  }
+}
+
 EngineCard Engine::card(std::size_t data_bytes) {
   EngineCard card{};
-  card.arena_base = device_->remote_base(shared_.arena);
-  card.arena_key = fi_mr_key(device_->arena());
-  card.bell_base = device_->remote_base(own_.bell());
-  card.bell_key = own_.key();
+  card.first = own_.first_extent();
+  card.own = {{}, device_->remote_base(own_.bell()), own_.key()};
   notice_bits_ = notice_bits(shared_.registered_bytes);
   mark_ = random_secret() & mark_bits(shared_.registered_bytes, data_bytes);
   card.mark = mark_;
@@ -57,10 +69,8 @@ void Engine::connect(const std::vector<EngineCard>& cards, std::size_t ordered_b
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
     const EngineCard& card = cards[rank];
     Target& to = targets[rank];
-    to.arena_base = card.arena_base;
-    to.arena_key = card.arena_key;
-    to.bell_base = card.bell_base;
-    to.bell_key = card.bell_key;
+    to.first = card.first;
+    to.own = card.own;
     to.mark = card.mark;
     std::copy_n(card.name.begin(), addresses[rank].size(), addresses[rank].begin());
     if (!endpoint_.insert(card.name.data(), to.address)) {
@@ -98,7 +108,7 @@ void Engine::close_endpoint() noexcept {
   // A region bound to an endpoint is closed before it; any other region after it, so that late writes of peers still
   // find it.
   if (device_->binds_to_endpoint()) {
-    device_->deregister_arena();
+    device_->deregister_extents();
     own_.deregister();
   }
   endpoint_.close();
@@ -106,10 +116,8 @@ void Engine::close_endpoint() noexcept {
 
 /// If memory stays registered, a device still writes what peers have sent, and nobody notices it any more.
 void Engine::keep_endpoint() noexcept {
-  if (!outlives_closing()) {
-    device_->deregister_arena();
-    own_.deregister();
-  }
+  if (!device_->is_shareable()) device_->deregister_extents();
+  if (!outlives_closing()) own_.deregister();
   endpoint_.keep();
 }
 
@@ -126,8 +134,10 @@ void Engine::close() noexcept {
     close_endpoint();
   }
   writes_.drop_waiting();
-  if (!is_ending_) writes_.end();
-  receives_.end();
+  if (!is_ending_) {
+    writes_.end();
+    receives_.end();
+  }
   shared_.sleepers.took();
 }
 

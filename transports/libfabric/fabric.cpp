@@ -42,6 +42,7 @@ Proven proven(std::string_view provider) {
 struct RankCard {
   std::uint64_t ordered_bytes;
   std::uint64_t data_bytes;
+  std::uint64_t put_bytes_most;
 };
 
 /// A descriptor for sleeping makes tcp watch its sockets through two levels of epoll: 0.9 us of a short put.
@@ -58,9 +59,10 @@ Fabric::Fabric(Bootstrap& bootstrap, const Options& options, const Api& api) : E
   start_quietly(api, ranks_);
   open_engines(bootstrap, options, api);
 
-  for (const RankCard& card : gather_values(bootstrap, RankCard{ordered_bytes_, data_bytes_})) {
+  for (const RankCard& card : gather_values(bootstrap, RankCard{ordered_bytes_, data_bytes_, put_bytes_most_})) {
     ordered_bytes_ = std::min<std::size_t>(ordered_bytes_, card.ordered_bytes);
     data_bytes_ = std::min<std::size_t>(data_bytes_, card.data_bytes);
+    put_bytes_most_ = std::min<std::size_t>(put_bytes_most_, card.put_bytes_most);
   }
   together(bootstrap, [&] {
     if (registered_bytes(options) > arena_bytes_max(data_bytes_)) {
@@ -90,6 +92,7 @@ Fabric::Fabric(Bootstrap& bootstrap, const Options& options, const Api& api) : E
                    .engines = options.engines,
                    .rails = count_rails(),
                    .pinned_bytes = pinned_bytes_,
+                   .put_bytes_most = put_bytes_most_,
                    .put_bytes = transports::put_bytes(listens_on_tcp(provider_, FI_SOCKADDR_IN)),
                    .gathers = gathers_};
   connect_all(bootstrap, options);
@@ -146,6 +149,7 @@ void Fabric::open_over(const std::string& provider, std::vector<std::string> sou
   pinned_bytes_ = std::ranges::any_of(devices, pins) ? options.bytes_to_pin() : 0;
   ordered_bytes_ = SIZE_MAX;
   data_bytes_ = sizeof(std::uint64_t);
+  put_bytes_most_ = SIZE_MAX;
   together(bootstrap, [&] {
     arrivals_ = std::make_unique<Arrivals>(options.arena, options.arena_bytes);
     std::map<const fi_info*, std::shared_ptr<Device>> shared;
@@ -157,7 +161,9 @@ void Fabric::open_over(const std::string& provider, std::vector<std::string> sou
   });
   // Pinning takes pages for good, so it waits until all ranks have opened the provider.
   together(bootstrap, [&] {
-    for (const auto& engine : engines_) engine->make_ready(options);
+    std::vector<Extent> extents = options.extents;
+    if (pinned_bytes_ == 0 || extents.empty()) extents = {{0, registered_bytes(options)}};
+    for (const auto& engine : engines_) engine->make_ready(options, extents);
   });
 }
 
@@ -167,6 +173,7 @@ void Fabric::open_engine(const Options& options, const std::shared_ptr<Device>& 
   gathers_ = gathers_ && info.tx_attr->iov_limit >= 2;
   ordered_bytes_ = std::min(ordered_bytes_, ordered ? info.ep_attr->max_order_waw_size : 0);
   data_bytes_ = std::min(data_bytes_, info.domain_attr->cq_data_size);
+  put_bytes_most_ = std::min(put_bytes_most_, info.ep_attr->max_msg_size - kLineBytes);
   // shm completes writes that wait for the peer in the order of their start. The first write to a peer that is in no
   // call would hold up all others, and none of them would find out about a death.
   const bool probes = provider_ != "shm";
@@ -183,6 +190,11 @@ void Fabric::open_engine(const Options& options, const std::shared_ptr<Device>& 
   const int number = static_cast<int>(engines_.size());
   engines_.push_back(std::make_unique<Engine>(device, number, shared, options));
   device_names_.emplace_back(info.domain_attr->name);
+}
+
+void Fabric::pin(const Extent& extent) {
+  if (pinned_bytes_ == 0) return;
+  for (const auto& engine : engines_) engine->pin(extent);
 }
 
 int Fabric::count_rails() const {

@@ -23,6 +23,7 @@ class Fabric final : public transports::EngineTransport<Engine> {
   /// Waits up to a second for peers to confirm what was put to them.
   ~Fabric() override { finish(confirms_at_end_); }
 
+  void pin(const Extent& extent) override;
   void forget(std::uint64_t offset, std::size_t bytes) noexcept override { arrivals_->forget(offset, bytes); }
 
   const std::string& provider() const noexcept { return provider_; }
@@ -46,6 +47,7 @@ class Fabric final : public transports::EngineTransport<Engine> {
   std::vector<std::string> device_names_;
   std::size_t ordered_bytes_ = 0;
   std::size_t data_bytes_ = 0;
+  std::size_t put_bytes_most_ = 0;
   std::size_t pinned_bytes_ = 0;
   bool gathers_ = true;
   bool confirms_at_end_ = true;

@@ -99,8 +99,7 @@ void Liveness::send_confirmed(int peer) noexcept {
   transfer.confirms = true;
   transfer.source = own_.zeros();
   transfer.bytes = sizeof(std::uint64_t);
-  transfer.address = to.bell_base;
-  transfer.key = to.bell_key;
+  transfer.is_to_own = true;
   ++to.confirming;
   if (writes_.is_cut(peer) || writes_.start(transfer) != Status::ok) --to.confirming;
 }
@@ -112,15 +111,14 @@ void Liveness::greet(int peer) noexcept {
 
 void Liveness::say(int peer, std::uint64_t greeting) noexcept {
   if (writes_.is_cut(peer)) return;
-  const Target& to = writes_.target(peer);
   Transfer transfer;
   transfer.peer = peer;
   transfer.notifies = greeting == kHere || !needs_parting_;
   transfer.is_temporary = true;
   transfer.source = reinterpret_cast<const std::byte*>(&greeting);
   transfer.bytes = sizeof(greeting);
-  transfer.address = to.bell_base + OwnMemory::greeting_offset(shared_.rank);
-  transfer.key = to.bell_key;
+  transfer.is_to_own = true;
+  transfer.offset = OwnMemory::greeting_offset(shared_.rank);
   transfer.notice = make_notice(NoticeAction::wake, 0);
   (void)writes_.start(transfer);  // the states of the peers record a failure
 }

@@ -9,7 +9,7 @@
 namespace torii::libfabric {
 
 OwnMemory::OwnMemory(int ranks, std::size_t bounce_bytes)
-    : ranks_(ranks), bytes_(round_up(zeros_offset() + kLineBytes + bounce_bytes, kPageBytes)) {
+    : ranks_(ranks), bytes_(round_up(front_bytes() + bounce_bytes, kPageBytes)) {
   void* const memory =
       mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
@@ -24,8 +24,8 @@ OwnMemory::~OwnMemory() {
 }
 
 void OwnMemory::register_with(Device& device, fid_ep& endpoint) {
-  region_ = device.register_memory(base_, bytes_, FI_WRITE | FI_RECV | FI_REMOTE_WRITE, endpoint,
-                                   "an engine's own memory (raise the limit of locked memory, ulimit -l)");
+  region_ = device.register_memory(base_, bytes_, FI_READ | FI_WRITE | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE,
+                                   endpoint, "an engine's own memory (raise the limit of locked memory, ulimit -l)");
 }
 
 }  // namespace torii::libfabric

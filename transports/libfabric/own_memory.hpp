@@ -4,17 +4,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 
 #include "runtime/fabric/words.hpp"
 #include "transports/libfabric/api.hpp"
 #include "transports/libfabric/device.hpp"
+#include "transports/libfabric/extent_table.hpp"
 
 namespace torii::libfabric {
 
 /// In this order: the bell, which is a line that anybody may write into; a word for each rank; a line of zeros for
-/// confirmed writes; bounce memory.
+/// confirmed writes; the table of extents, which peers read; bounce memory.
 class OwnMemory {
  public:
   /// Maps it; pages are taken on first touch, or when a provider pins them. Throws Error{no_resource}.
@@ -23,15 +25,26 @@ class OwnMemory {
   OwnMemory(const OwnMemory&) = delete;
   OwnMemory& operator=(const OwnMemory&) = delete;
 
-  /// Throws Error{transport}.
+  /// Throws Error{no_resource}.
   void register_with(Device& device, fid_ep& endpoint);
   void deregister() noexcept { region_.reset(); }
 
   std::byte* bell() const noexcept { return base_; }
   const std::byte* zeros() const noexcept { return base_ + zeros_offset(); }
-  std::span<std::byte> bounce() const noexcept {
-    return {base_ + zeros_offset() + kLineBytes, bytes_ - zeros_offset() - kLineBytes};
+  /// Equal on all ranks of a job.
+  std::size_t table_offset() const noexcept { return zeros_offset() + kLineBytes; }
+  /// Adds a row behind the others; no more than the rows of a device, so there is room.
+  void add_extent(const RemoteExtent& extent) noexcept {
+    const ExtentRow row = row_of(extent);
+    std::memcpy(base_ + table_offset() + extents_++ * sizeof(row), &row, sizeof(row));
   }
+  std::size_t extents() const noexcept { return extents_; }
+  RemoteExtent first_extent() const noexcept {
+    ExtentRow row;
+    std::memcpy(&row, base_ + table_offset(), sizeof(row));
+    return {{row.offset, row.bytes}, row.base, row.key};
+  }
+  std::span<std::byte> bounce() const noexcept { return {base_ + front_bytes(), bytes_ - front_bytes()}; }
   /// The last word of a rank; 0: none.
   std::uint64_t greeting(int rank) const noexcept { return load_word(base_ + greeting_offset(rank)); }
   /// Where a rank writes its word: equal on all ranks.
@@ -43,8 +56,10 @@ class OwnMemory {
 
  private:
   std::size_t zeros_offset() const noexcept { return round_up(greeting_offset(ranks_), kLineBytes); }
+  std::size_t front_bytes() const noexcept { return round_up(table_offset() + sizeof(ExtentTable), kLineBytes); }
 
   int ranks_;
+  std::size_t extents_ = 0;  ///< in the table
   std::size_t bytes_;
   std::byte* base_;
   Fid<fid_mr> region_;

@@ -82,8 +82,7 @@ int describe(const Api& api, const std::string& provider, const std::string& sou
   };
   const int code = ask(FI_THREAD_DOMAIN, all);
   Info shared;
-  if (code == 0 && all != nullptr && Device::pins(*all) && ask(FI_THREAD_COMPLETION, shared) == 0)
-    all = std::move(shared);
+  if (code == 0 && all != nullptr && Device::pins(*all) && ask(FI_THREAD_SAFE, shared) == 0) all = std::move(shared);
   return code;
 }
 

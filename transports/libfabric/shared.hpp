@@ -12,7 +12,7 @@ namespace torii::libfabric {
 
 struct Shared {
   std::byte* arena;
-  std::size_t registered_bytes;  ///< of the arena
+  std::size_t registered_bytes;  ///< of the arena, at most, from its beginning
   int rank;
   int ranks;
   Arrivals& arrivals;

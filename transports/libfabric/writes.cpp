@@ -68,16 +68,62 @@ Status Writes::start(const Transfer& transfer) noexcept {
   return code == -FI_EAGAIN ? delay(transfer) : fail(transfer.peer, code, transfer.total());
 }
 
+/// Where the transfer goes; nullptr: its peer's table has to be read.
+const RemoteExtent* Writes::find_place(const Transfer& transfer) noexcept {
+  const Target& to = target(transfer.peer);
+  if (transfer.is_to_own) return &to.own;
+  if (to.first.extent.holds(transfer.offset, transfer.total())) return &to.first;
+  for (const RemoteExtent& one : to.others) {
+    if (one.extent.holds(transfer.offset, transfer.total())) return &one;
+  }
+  return nullptr;
+}
+
+/// The peer has told an offset in memory that it has registered since. -FI_EAGAIN, or the code of a failure.
+ssize_t Writes::read_table(const Transfer& transfer) noexcept {
+  Target& to = target(transfer.peer);
+  if (to.is_read) return -FI_EAGAIN;
+  if (to.sought == transfer.offset) return -FI_ENOKEY;
+  Operation* const operation = operation_stock_.may_take(to.operations, 1) ? free_operation_ : nullptr;
+  if (operation == nullptr) return -FI_EAGAIN;
+  const BouncePool::Piece piece = find_room(to, sizeof(ExtentTable));
+  if (piece.at == nullptr) return -FI_EAGAIN;
+  const ssize_t code = fi_read(endpoint_.get(), piece.at, sizeof(ExtentTable), own_.descriptor(), to.address,
+                               to.own.base + own_.table_offset(), to.own.key, operation);
+  if (code != 0) {
+    pool_.give_back(piece);
+    return code;
+  }
+  to.is_read = true;
+  to.sought = transfer.offset;
+  begin(*operation, {.peer = transfer.peer, .bytes = sizeof(ExtentTable)}, piece);
+  operation->reads = true;
+  return -FI_EAGAIN;
+}
+
+void Writes::learn_extents(Target& to, const std::byte* table) noexcept {
+  ExtentTable rows;
+  std::memcpy(&rows, table, sizeof(rows));
+  try {
+    to.others = extents_in(rows);
+  } catch (const std::exception&) {
+    // Out of memory: the next write reads it again.
+    to.sought = Target::kNowhere;
+  }
+}
+
 ssize_t Writes::post(const Transfer& transfer) noexcept {
   endpoint_.disarm();
-  if (transfer.total() > inject_bytes_ || transfer.confirms || transfer.leads) return post_counted(transfer);
+  const RemoteExtent* const place = find_place(transfer);
+  if (place == nullptr) return read_table(transfer);
+  if (transfer.total() > inject_bytes_ || transfer.confirms || transfer.leads) return post_counted(transfer, *place);
   const Target& to = target(transfer.peer);
+  const std::uint64_t address = place->base + transfer.offset;
   if (!transfer.notifies) {
-    return fi_inject_write(endpoint_.get(), transfer.source, transfer.bytes, to.address, transfer.address,
-                           transfer.key);
+    return fi_inject_write(endpoint_.get(), transfer.source, transfer.bytes, to.address, address, place->key);
   }
   return fi_inject_writedata(endpoint_.get(), transfer.source, transfer.bytes, to.mark | transfer.notice, to.address,
-                             transfer.address, transfer.key);
+                             address, place->key);
 }
 
 /// The confirmed write to a peer has its own operation, because a peer that is in no call does not answer it.
@@ -100,14 +146,15 @@ bool Writes::find_source(const Transfer& transfer, Gathered& from, BouncePool::P
     from.descriptors[0] = own_.descriptor();
     return true;
   }
-  if (local_keys_) from.descriptors[0] = fi_mr_desc(endpoint_.device().arena());
+  const Device::Region* const region = local_keys_ ? region_of(transfer.source, transfer.bytes) : nullptr;
+  if (region != nullptr) from.descriptors[0] = fi_mr_desc(region->region.get());
   if (transfer.leads) {
     piece = find_room(to, kLineBytes);
     if (piece.at == nullptr) return false;
     std::memcpy(piece.at, &transfer.word, sizeof(transfer.word));
     std::memset(piece.at + sizeof(transfer.word), 0, kInlineBytes);
     from = {{{{piece.at, kLineBytes}, from.parts[0]}}, {own_.descriptor(), from.descriptors[0]}, 2};
-  } else if (transfer.is_temporary || (local_keys_ && !in_arena(transfer.source, transfer.bytes))) {
+  } else if (transfer.is_temporary || (local_keys_ && region == nullptr)) {
     piece = find_room(to, transfer.bytes);
     if (piece.at == nullptr) return false;
     std::memcpy(piece.at, transfer.source, transfer.bytes);
@@ -118,57 +165,63 @@ bool Writes::find_source(const Transfer& transfer, Gathered& from, BouncePool::P
 }
 
 /// Posts a write whose source the provider reads until it completes.
-ssize_t Writes::post_counted(const Transfer& transfer) noexcept {
+ssize_t Writes::post_counted(const Transfer& transfer, const RemoteExtent& place) noexcept {
   if (transfer.total() > info_.ep_attr->max_msg_size) return -FI_EMSGSIZE;
-  const bool is_copied = local_keys_ && !transfer.confirms && !in_arena(transfer.source, transfer.bytes);
-  if (is_copied && !pool_stock_.can_hold(BouncePool::piece_bytes(transfer.bytes))) return -FI_EMSGSIZE;
+  if (is_copied(transfer) && !pool_stock_.can_hold(BouncePool::piece_bytes(transfer.bytes))) return -FI_EMSGSIZE;
   Operation* const operation = find_operation(transfer);
   if (operation == nullptr) return -FI_EAGAIN;
   Gathered from;
   BouncePool::Piece piece;
   if (!find_source(transfer, from, piece)) return -FI_EAGAIN;
-  operation->bytes = transfer.total();
-  operation->piece = piece;
-  operation->peer = transfer.peer;
-  operation->confirms = transfer.confirms;
-  const ssize_t code = write(transfer, from, *operation);
-  if (code != 0) {
-    if (piece.at != nullptr) pool_.give_back(piece);
-    return code;
+  const ssize_t code = write(transfer, place, from, *operation);
+  if (code == 0) {
+    begin(*operation, transfer, piece);
+  } else if (piece.at != nullptr) {
+    pool_.give_back(piece);
   }
-  operation->hold = PutHold(transfer.owner);
+  return code;
+}
+
+/// The provider has it.
+void Writes::begin(Operation& operation, const Transfer& transfer, const BouncePool::Piece& piece) noexcept {
+  operation.bytes = transfer.total();
+  operation.piece = piece;
+  operation.peer = transfer.peer;
+  operation.confirms = transfer.confirms;
+  operation.reads = false;
+  operation.hold = PutHold(transfer.owner);
   Target& to = target(transfer.peer);
-  if (operation->is_probe) {
-    operation->is_busy = true;
+  if (operation.is_probe) {
+    operation.is_busy = true;
   } else {
-    free_operation_ = operation->next_free;
+    free_operation_ = operation.next_free;
     operation_stock_.take(to.operations, 1);
   }
   pool_stock_.take(to.bounced_bytes, piece.bytes);
   ++in_flight_;
   ++to.in_flight;
   count_open();
-  return 0;
 }
 
-ssize_t Writes::write(const Transfer& transfer, Gathered& from, Operation& operation) noexcept {
-  const fi_addr_t address = target(transfer.peer).address;
+ssize_t Writes::write(const Transfer& transfer, const RemoteExtent& place, Gathered& from,
+                      Operation& operation) noexcept {
+  const fi_addr_t peer = target(transfer.peer).address;
   const std::uint64_t notice = target(transfer.peer).mark | transfer.notice;
+  const std::uint64_t address = place.base + transfer.offset;
   if (transfer.confirms || transfer.leads) {
-    fi_rma_iov to = {transfer.address, transfer.total(), transfer.key};
+    fi_rma_iov to = {address, transfer.total(), place.key};
     const fi_msg_rma message = {
-        from.parts.data(), from.descriptors.data(), from.count, address, &to, 1, &operation, notice};
+        from.parts.data(), from.descriptors.data(), from.count, peer, &to, 1, &operation, notice};
     return fi_writemsg(endpoint_.get(), &message,
                        FI_COMPLETION | (transfer.confirms ? FI_DELIVERY_COMPLETE : FI_REMOTE_CQ_DATA));
   }
   const void* const source = from.parts[0].iov_base;
   void* const descriptor = from.descriptors[0];
   if (!transfer.notifies) {
-    return fi_write(endpoint_.get(), source, transfer.bytes, descriptor, address, transfer.address, transfer.key,
-                    &operation);
+    return fi_write(endpoint_.get(), source, transfer.bytes, descriptor, peer, address, place.key, &operation);
   }
-  return fi_writedata(endpoint_.get(), source, transfer.bytes, descriptor, notice, address, transfer.address,
-                      transfer.key, &operation);
+  return fi_writedata(endpoint_.get(), source, transfer.bytes, descriptor, notice, peer, address, place.key,
+                      &operation);
 }
 
 /// Queues a transfer until the provider takes it; transfers to one peer stay in order.
@@ -203,6 +256,7 @@ bool Writes::post_delayed(Delayed& delayed) noexcept {
   Transfer& transfer = delayed.transfer;
   Target& to = target(transfer.peer);
   ssize_t code = -FI_ECONNRESET;
+  Status status = Status::peer_lost;
   if (!is_cut(transfer.peer)) {
     if (to.busy_round == round_) return true;
     if (transfer.is_temporary) transfer.source = delayed.line.data();
@@ -211,8 +265,9 @@ bool Writes::post_delayed(Delayed& delayed) noexcept {
       to.busy_round = round_;
       return true;
     }
-    if (code != 0) (void)fail(transfer.peer, code, transfer.total());
+    if (code != 0) status = fail(transfer.peer, code, transfer.total());
   }
+  if (code != 0) delayed.hold.fail(status);
   --to.waiting;
   if (code != 0 && transfer.confirms) --to.confirming;
   return false;
@@ -228,10 +283,15 @@ Writes::Operation* Writes::operation_of(void* context) noexcept {
   return nullptr;
 }
 
-void Writes::complete(Operation& operation) noexcept {
+void Writes::complete(Operation& operation, Status status) noexcept {
   Target& to = target(operation.peer);
+  if (operation.reads) {
+    to.is_read = false;
+    if (status == Status::ok) learn_extents(to, operation.piece.at);
+  }
   if (operation.piece.at != nullptr) pool_.give_back(operation.piece);
   pool_stock_.give_back(to.bounced_bytes, operation.piece.bytes);
+  if (status != Status::ok) operation.hold.fail(status);
   operation.hold.let_go();
   --to.in_flight;
   if (operation.confirms && --to.confirming == 0 && to.is_asked && !is_cut(operation.peer)) {
@@ -251,32 +311,32 @@ void Writes::complete(Operation& operation) noexcept {
 
 bool Writes::take_completion(void* context) noexcept {
   Operation* const operation = operation_of(context);
-  if (operation != nullptr) complete(*operation);
+  if (operation != nullptr) complete(*operation, Status::ok);
   return operation != nullptr;
 }
 
 bool Writes::take_error(const fi_cq_err_entry& error) noexcept {
   Operation* const operation = operation_of(error.op_context);
   if (operation == nullptr) return false;
-  (void)fail(operation->peer, error.err, operation->bytes);
-  complete(*operation);
+  complete(*operation, fail(operation->peer, error.err, operation->bytes));
   return true;
 }
 
 void Writes::let_go_of_lost() noexcept {
   for (Operation& operation : operations_) {
-    if (is_cut(operation.peer)) operation.hold.let_go();
+    if (shared_.peers.has_lost(number_, operation.peer)) operation.hold.fail(Status::peer_lost);
   }
 }
 
 void Writes::drop_waiting() noexcept {
+  for (Delayed& delayed : waiting_) delayed.hold.fail(Status::transport);
   waiting_.clear();
   for (Target& to : targets_) to.waiting = 0;
   count_open();
 }
 
 void Writes::end() noexcept {
-  for (Operation& operation : operations_) operation.hold.let_go();
+  for (Operation& operation : operations_) operation.hold.fail(Status::transport);
   in_flight_ = 0;
   for (Target& to : targets_) to.in_flight = to.confirming = 0;
   count_open();
@@ -297,6 +357,7 @@ void Writes::break_down(const char* what, std::int64_t code) noexcept {
 }
 
 Status Writes::fail(int peer, std::int64_t code, std::size_t bytes) noexcept {
+  if (code == -FI_EMSGSIZE) return Status::invalid_argument;
   const std::string text =
       transports::text_or_none([&] { return transports::failed_write(name(), bytes, peer, code_text(code)); });
   // The remaining transfers to a lost peer may fail in any way.

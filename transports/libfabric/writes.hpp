@@ -14,6 +14,7 @@
 #include "runtime/fabric/words.hpp"
 #include "transports/libfabric/bounce_pool.hpp"
 #include "transports/libfabric/endpoint.hpp"
+#include "transports/libfabric/extent_table.hpp"
 #include "transports/libfabric/options.hpp"
 #include "transports/libfabric/own_memory.hpp"
 #include "transports/libfabric/shared.hpp"
@@ -23,11 +24,14 @@ namespace torii::libfabric {
 
 /// A peer, as the writes of an engine reach it.
 struct Target {
+  static constexpr std::uint64_t kNowhere = UINT64_MAX;
+
   fi_addr_t address = FI_ADDR_UNSPEC;
-  std::uint64_t arena_base = 0;
-  std::uint64_t arena_key = 0;
-  std::uint64_t bell_base = 0;
-  std::uint64_t bell_key = 0;
+  RemoteExtent own;                  ///< the memory of its engine, not a part of its arena
+  RemoteExtent first;                ///< of its arena; the only one if it does not pin
+  std::vector<RemoteExtent> others;  ///< as its table had them when it was read last
+  std::uint64_t sought = kNowhere;   ///< the offset for which it was read
+  bool is_read = false;              ///< reading it is under way
   std::uint64_t mark = 0;
   std::uint32_t waiting = 0;      ///< transfers that wait: later ones queue behind them
   std::uint32_t busy_round = 0;   ///< the last round in which the provider took none
@@ -47,9 +51,9 @@ struct Transfer {
   bool is_temporary = false;  ///< the source does not outlive the call
   bool leads = false;         ///< a line that begins with `word` precedes the source
   const std::byte* source = nullptr;
-  std::size_t bytes = 0;  ///< of the source
-  std::uint64_t address = 0;
-  std::uint64_t key = 0;
+  std::size_t bytes = 0;   ///< of the source
+  bool is_to_own = false;  ///< `offset` is in the own memory of the peer's engine, not in its arena
+  std::uint64_t offset = 0;
   std::uint64_t notice = 0;
   std::uint64_t word = 0;
   PutCount* owner = nullptr;
@@ -81,12 +85,13 @@ class Writes {
   std::int64_t used_targets() const noexcept { return used_targets_; }
   /// Whether one write can take a line from elsewhere and then this source in place.
   bool gathers(const std::byte* source, std::size_t bytes) const noexcept {
-    return info_.tx_attr->iov_limit >= 2 && (!local_keys_ || in_arena(source, bytes));
+    return info_.tx_attr->iov_limit >= 2 && (!local_keys_ || region_of(source, bytes) != nullptr);
   }
 
   /// Posts a write, or lets it wait if the provider is busy.
   Status start(const Transfer& transfer) noexcept;
-  /// 0, or -FI_EAGAIN if the provider is busy, or the code of a failure. Nothing may wait for that peer.
+  /// 0, or -FI_EAGAIN if the provider is busy or the peer's table has to be read, or the code of a failure. Nothing may
+  /// wait for that peer.
   ssize_t post(const Transfer& transfer) noexcept;
   /// The write waits until post_delayed() posts it; writes to one peer stay in order. no_resource: out of memory.
   Status delay(const Transfer& transfer) noexcept;
@@ -107,7 +112,8 @@ class Writes {
   /// The same without writes to lost peers, and, if wanted, without confirmed ones.
   bool is_quiet(bool but_for_confirmed) const noexcept;
 
-  /// Records that a write of so many bytes to the peer has failed.
+  /// Records that a write of so many bytes to the peer has failed. One that is too long (-FI_EMSGSIZE) is refused, and
+  /// nothing else.
   Status fail(int peer, std::int64_t code, std::size_t bytes) noexcept;
   /// Stops the engine for all peers.
   void break_down(const char* what, std::int64_t code) noexcept;
@@ -134,23 +140,32 @@ class Writes {
     BouncePool::Piece piece;
     int peer;
     bool confirms;
+    bool reads;             ///< the peer's table, into the piece
     bool is_probe = false;  ///< the one for confirmed writes to one peer
     bool is_busy = false;   ///< if it is a probe
     PutHold hold;
   };
 
-  bool in_arena(const std::byte* at, std::size_t bytes) const noexcept {
-    return at >= shared_.arena && bytes <= shared_.registered_bytes &&
-           static_cast<std::size_t>(at - shared_.arena) <= shared_.registered_bytes - bytes;
+  /// The registered part of the arena that holds a source; nullptr: it is elsewhere.
+  const Device::Region* region_of(const std::byte* at, std::size_t bytes) const noexcept {
+    const auto offset = static_cast<std::uint64_t>(at - shared_.arena);
+    return at >= shared_.arena ? endpoint_.device().find_region(offset, bytes) : nullptr;
   }
+  bool is_copied(const Transfer& transfer) const noexcept {
+    return local_keys_ && !transfer.confirms && region_of(transfer.source, transfer.bytes) == nullptr;
+  }
+  const RemoteExtent* find_place(const Transfer& transfer) noexcept;
+  ssize_t read_table(const Transfer& transfer) noexcept;
+  void learn_extents(Target& to, const std::byte* table) noexcept;
+  void begin(Operation& operation, const Transfer& transfer, const BouncePool::Piece& piece) noexcept;
   Operation* find_operation(const Transfer& transfer) noexcept;
   BouncePool::Piece find_room(const Target& to, std::size_t bytes) noexcept;
   bool find_source(const Transfer& transfer, Gathered& from, BouncePool::Piece& piece) noexcept;
-  ssize_t post_counted(const Transfer& transfer) noexcept;
-  ssize_t write(const Transfer& transfer, Gathered& from, Operation& operation) noexcept;
+  ssize_t post_counted(const Transfer& transfer, const RemoteExtent& place) noexcept;
+  ssize_t write(const Transfer& transfer, const RemoteExtent& place, Gathered& from, Operation& operation) noexcept;
   bool post_delayed(Delayed& delayed) noexcept;
   Operation* operation_of(void* context) noexcept;
-  void complete(Operation& operation) noexcept;
+  void complete(Operation& operation, Status status) noexcept;
   void count_open() noexcept { open_.store(in_flight_ + waiting_.size(), std::memory_order_release); }
 
   Endpoint& endpoint_;

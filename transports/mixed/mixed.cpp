@@ -15,12 +15,13 @@ constexpr auto kStepUs = tuned<int>("waiting.mixed_sleep");
 }  // namespace
 
 Mixed::Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> inside, std::unique_ptr<Transport> between,
-             std::unique_ptr<LifeWatch> lives)
+             std::unique_ptr<LifeWatch> lives, std::shared_ptr<const void> pinning)
     : nodes_(nodes),
       alone_(nodes.own_ranks() == 1),
       inside_(std::move(inside)),
       lives_(std::move(lives)),
       between_(std::move(between)),
+      pinning_(std::move(pinning)),
       name_(between_->capabilities().name) {
   const Capabilities& fabric = between_->capabilities();
   if (nodes.count() != nodes.ranks()) name_ = "shared_memory+" + name_;
@@ -32,6 +33,7 @@ Mixed::Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> insid
                    .selects_ties = fabric.selects_ties,
                    .rails = fabric.rails,
                    .pinned_bytes = fabric.pinned_bytes,
+                   .put_bytes_most = fabric.put_bytes_most,
                    .put_bytes = fabric.put_bytes,
                    .gathers = fabric.gathers};
 }

@@ -16,9 +16,9 @@ namespace torii::mixed {
 class Mixed final : public Transport {
  public:
   /// `inside` maps the arenas of the own node's ranks, `between` reaches all others; both use the job's rank numbers.
-  /// `nodes` is equal on all ranks and outlives this object. `between` may use `lives`.
+  /// `nodes` is equal on all ranks and outlives this object. `between` may use `lives`, and `pinning` uses `between`.
   Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> inside, std::unique_ptr<Transport> between,
-        std::unique_ptr<LifeWatch> lives = nullptr);
+        std::unique_ptr<LifeWatch> lives = nullptr, std::shared_ptr<const void> pinning = nullptr);
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   int rank() const noexcept override { return inside_->rank(); }
@@ -35,7 +35,7 @@ class Mixed final : public Transport {
     return inside_->read(peer, address, to, bytes);
   }
   /// A put to a lost peer does nothing and returns ok: the peer may have ended after its last call, when nobody waits
-  /// for it. A rank that waits for it asks alive().
+  /// for it. A rank that waits for it asks alive(), and PutOwner::status() says that the put has failed.
   Status put(const Put& put) noexcept override { return forgive(to(put.peer).put(put)); }
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override {
     return forgive(to(peer).put_word(peer, offset, value));
@@ -67,6 +67,7 @@ class Mixed final : public Transport {
   std::unique_ptr<Transport> inside_;
   std::unique_ptr<LifeWatch> lives_;  ///< ends after the engines, so that peers see those end first
   std::unique_ptr<Transport> between_;
+  std::shared_ptr<const void> pinning_;  ///< of the arena by `between_`
   std::string name_;
   Capabilities capabilities_;
 };

@@ -10,6 +10,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/bootstrap/life_watch.hpp"
+#include "runtime/fabric/extent.hpp"
 
 namespace torii::transports {
 
@@ -17,11 +18,13 @@ struct EngineOptions {
   /// This rank's arena, which must outlive the transport.
   std::byte* arena = nullptr;
   std::size_t arena_bytes = 0;
-  /// The part of the arena, from its beginning, that providers register if they pin memory (verbs, efa, cxi, UCX over
-  /// InfiniBand). They report it as Capabilities::pinned_bytes. Other providers register the whole arena. 0: the whole
-  /// arena in any case.
+  /// The part of the arena, from its beginning, in which providers that pin memory register extents (verbs, efa, cxi,
+  /// UCX over InfiniBand). They report it as Capabilities::pinned_bytes. Other providers register the whole arena. 0:
+  /// the whole arena in any case.
   std::size_t pinned_bytes = 0;
   std::size_t bytes_to_pin() const noexcept { return pinned_bytes != 0 ? pinned_bytes : arena_bytes; }
+  /// What such providers pin at once; Transport::pin() adds to it. Empty: all of bytes_to_pin().
+  std::vector<Extent> extents;
   int engines = 4;
   /// "auto", or a provider by its name (TORII_PROVIDER). Equal on all ranks.
   std::string provider = "auto";

@@ -46,10 +46,15 @@ class EngineTransport : public Transport {
   Status put(const Put& put) noexcept final {
     if (put.peer != rank_) {
       // After the loss of an engine the others still work: they carry the reason why a team has failed.
-      if (peers_.is_broken()) return Status::transport;
+      if (peers_.is_broken()) {
+        if (put.owner != nullptr) put.owner->fail(Status::transport);
+        return Status::transport;
+      }
       const std::size_t engine = substitute(static_cast<std::size_t>(put.engine));
       wake(engine);
-      return engines_[engine]->put(put);
+      const Status status = engines_[engine]->put(put);
+      if (status != Status::ok && put.owner != nullptr) put.owner->fail(status);
+      return status;
     }
     if (put.source != nullptr) std::memcpy(arena_ + put.target_offset, put.source, put.bytes);
     store_word(arena_ + put.signal_offset, put.signal);

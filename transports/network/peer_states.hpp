@@ -28,6 +28,8 @@ class PeerStates {
   bool is_cut(int engine, int peer) const noexcept {
     return ((cut_from(peer) | closed()) >> engine & 1) != 0 || is_lost(peer);
   }
+  /// The engine has lost the peer: that it was closed does not count.
+  bool has_lost(int engine, int peer) const noexcept { return (cut_from(peer) >> engine & 1) != 0; }
   /// An open engine does not reach the peer, and it is not known yet which of the two is lost.
   bool is_doubted(int peer) const noexcept {
     return (cut_from(peer) & ~closed() & ~failed_.load(std::memory_order_acquire)) != 0 && !is_lost(peer);

@@ -5,11 +5,15 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "runtime/base/descriptor.hpp"
+#include "runtime/fabric/extent.hpp"
 #include "transports/shared_memory/life.hpp"
 
 namespace torii::shared_memory {
@@ -53,13 +57,19 @@ class Arena {
   /// node. Peers touch slots first when they store into them, but this rank reads them. Throws Error{no_resource}.
   explicit Arena(std::size_t bytes);
 
-  /// The default size of the part of an arena that a fabric pins, for this many ranks on the machine. The fabric takes
-  /// all of it from the machine at once.
+  /// The default size of the part of an arena that fabrics may pin, for this many ranks on the machine.
   static std::size_t pinnable_bytes(int ranks);
-  /// A fabric has pinned the first `bytes`, a multiple of 64 KiB. From now on only these are handed out, and their
-  /// pages stay: the fabric writes to the pages that it knows. Nothing behind them may be in use.
-  void pin(std::size_t bytes);
-  bool is_pinned() const noexcept { return pinned_bytes_ != 0; }
+  /// Pins a further extent with a fabric. Throws Error{no_resource}.
+  using Pinner = std::function<void(const Extent& extent)>;
+  /// The extents with which a fabric that pins begins: all that are pinned already, or one that holds what is in use,
+  /// of `most` bytes at most.
+  std::vector<Extent> extents_to_pin(std::size_t most) const;
+  /// A fabric has pinned these extents, and will pin others by `pinner`, one at a time, until the result is destroyed.
+  /// From now on only pinned memory is handed out, of the first `most` bytes, a multiple of 64 KiB. No allocation
+  /// crosses the ends of extents, and their pages stay: the fabric writes to the pages that it knows. Nothing behind
+  /// `most` may be in use. Throws Error{no_resource}.
+  [[nodiscard]] std::shared_ptr<const void> pin(std::size_t most, const std::vector<Extent>& pinned, Pinner pinner);
+  bool is_pinned() const noexcept { return pinned_most_ != 0; }
 
   int fd() const noexcept { return fd_.get(); }
   /// Ends with the arena, or before with the process.
@@ -67,7 +77,7 @@ class Arena {
   std::byte* base() const noexcept { return mapping_.base(); }
   std::size_t bytes() const noexcept { return bytes_; }
   /// The part that can be allocated.
-  std::size_t capacity_bytes() const noexcept { return is_pinned() ? pinned_bytes_ : bytes_; }
+  std::size_t capacity_bytes() const noexcept { return is_pinned() ? pinned_most_.load() : bytes_; }
   /// Allocated bytes, after rounding.
   std::size_t used_bytes() const noexcept;
   /// The offsets of all allocations, ascending.
@@ -95,6 +105,11 @@ class Arena {
 
  private:
   std::size_t take(std::size_t bytes, std::size_t alignment);
+  std::optional<std::size_t> find_room(std::size_t bytes, std::size_t alignment);
+  std::optional<std::size_t> first_in(const Extent& part, std::size_t bytes, std::size_t alignment) const noexcept;
+  std::size_t used_end() const noexcept;
+  void pin_more(std::size_t bytes);
+  void pin_next(std::size_t bytes);
   using Ranges = std::map<std::size_t, std::size_t>;  // offset -> bytes
   Ranges::const_iterator find(std::size_t offset) const;
   void give_back(Ranges::node_type range) noexcept;
@@ -103,11 +118,14 @@ class Arena {
   void ask_for(std::size_t together, std::size_t bytes);
 
   std::size_t bytes_;
-  std::size_t pinned_bytes_ = 0;  ///< 0: nothing is pinned
+  std::atomic<std::size_t> pinned_most_ = 0;  ///< 0: nothing is pinned
   Descriptor fd_;
   Descriptor life_ = make_life();
   Mapping mapping_;
   mutable std::mutex mutex_;
+  std::vector<Extent> extents_;  ///< that are pinned, in order and without gaps
+  std::map<int, Pinner> pinners_;
+  int last_pinner_ = 0;
   Ranges free_;  // never adjacent; pages wholly inside are holes, so zero
   Ranges used_;
   std::size_t used_bytes_ = 0;

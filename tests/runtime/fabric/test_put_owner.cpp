@@ -28,6 +28,27 @@ TEST(PutOwner, IsDrainedWhenEveryHoldIsGone) {
   EXPECT_TRUE(owner.drained());
 }
 
+TEST(PutOwner, KeepsTheFirstFailure) {
+  PutOwner owner;
+  PutHold one(owner.count());
+  PutHold two(owner.count());
+  PutHold three(owner.count());
+  one.let_go();
+  EXPECT_EQ(owner.status(), Status::ok);
+  two.fail(Status::peer_lost);
+  EXPECT_FALSE(owner.drained());
+  EXPECT_EQ(owner.status(), Status::peer_lost);
+  three.fail(Status::transport);
+  three.fail(Status::transport);  // once
+  EXPECT_TRUE(owner.drained());
+  EXPECT_EQ(owner.status(), Status::peer_lost);
+  PutHold nobodys(nullptr);
+  nobodys.fail(Status::transport);
+  const PutOwner next = std::move(owner);
+  EXPECT_EQ(next.status(), Status::peer_lost);
+  EXPECT_EQ(owner.status(), Status::ok);
+}
+
 TEST(PutOwner, KnowsNothingOfOthersPuts) {
   PutOwner owner;
   const PutOwner other;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
@@ -131,35 +132,65 @@ TEST(Arena, RefusesWhatItCannotDo) {
   EXPECT_EQ(status_of([&] { arena.free(first); }), Status::invalid_argument);
 }
 
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+/// A fabric that notes what it pins, up to a limit, and touches it as a device does.
+struct PinningFabric {
+  std::vector<Extent> extents;
+  std::size_t most = SIZE_MAX;  ///< as a limit of locked memory
+
+  std::shared_ptr<const void> pin(Arena& arena, std::size_t bytes) {
+    extents = arena.extents_to_pin(bytes);
+    for (const Extent& one : extents) std::memset(arena.base() + one.offset, 0, one.bytes);
+    return arena.pin(bytes, extents, [this, &arena](const Extent& extent) {
+      std::size_t pinned = extent.bytes;
+      for (const Extent& one : extents) pinned += one.bytes;
+      if (pinned > most) throw Error(Status::no_resource, "locked memory is limited");
+      for (std::size_t at = extent.offset; at < extent.end(); at += 4096) arena.base()[at] = std::byte{0};
+      extents.push_back(extent);
+    });
+  }
+  bool holds(std::size_t offset, std::size_t bytes) const {
+    return std::ranges::any_of(extents, [=](const Extent& one) { return one.holds(offset, bytes); });
+  }
+};
+
 TEST(Arena, APinnedOneKeepsItsPages) {
-  constexpr std::size_t kPinned = std::size_t{8} << 20;
+  constexpr std::size_t kPinned = 8 * kMiB;
   Arena arena(kLeastBytes);
+  PinningFabric fabric;
   const std::size_t first = arena.allocate(1);
   const std::size_t behind = arena.allocate(2 * kPinned);
-  EXPECT_EQ(status_of([&] { arena.pin(kPinned); }), Status::no_resource) << "memory behind it is in use";
+  EXPECT_EQ(status_of([&] {
+              (void)arena.pin(kPinned, {{0, kPinned}}, {});
+            }),
+            Status::no_resource)
+      << "memory behind it is in use";
   arena.free(behind);
   for (const std::size_t wrong : {std::size_t{0}, kPinned + 4096, kLeastBytes + 65536}) {
-    EXPECT_EQ(status_of([&] { arena.pin(wrong); }), Status::internal) << wrong;
+    EXPECT_EQ(status_of([&] { (void)arena.pin(wrong, {{0, kPinned}}, {}); }), Status::internal) << wrong;
   }
+  EXPECT_EQ(status_of([&] { (void)arena.pin(kPinned, {}, {}); }), Status::internal);
   EXPECT_FALSE(arena.is_pinned());
-  std::memset(arena.base(), 0, kPinned);  // as registering does
-  arena.pin(kPinned);
+  const auto pinning = fabric.pin(arena, kPinned);
   EXPECT_TRUE(arena.is_pinned());
   EXPECT_EQ(arena.capacity_bytes(), kPinned);
   EXPECT_EQ(arena.bytes(), kLeastBytes);
   arena.free(first);
+  arena.free(arena.allocate(6 * kMiB));  // pins what is left
   const std::size_t resident = resident_bytes(arena);
-  for (const std::size_t bytes : {std::size_t{100}, std::size_t{70'000}, kPinned}) {
+  EXPECT_EQ(resident, kPinned);
+  for (const std::size_t bytes : {std::size_t{100}, std::size_t{70'000}, 6 * kMiB}) {
     const std::size_t offset = arena.allocate(bytes);
-    EXPECT_LE(offset + bytes, kPinned);
+    EXPECT_TRUE(fabric.holds(offset, bytes));
     EXPECT_TRUE(is_zero(arena.base() + offset, bytes));
     std::memset(arena.base() + offset, 0xff, bytes);
     arena.free(offset);
     EXPECT_EQ(resident_bytes(arena), resident);
   }
-  const std::size_t lazy = arena.allocate(kPinned, Backing::on_touch);
-  arena.reserve(lazy, kPinned);
-  arena.release(lazy, kPinned);
+  const std::size_t lazy = arena.allocate(6 * kMiB, Backing::on_touch);
+  arena.reserve(lazy, 6 * kMiB);
+  arena.release(lazy, 6 * kMiB);
   EXPECT_EQ(resident_bytes(arena), resident);
   try {
     arena.allocate(kPinned + 1);
@@ -169,7 +200,72 @@ TEST(Arena, APinnedOneKeepsItsPages) {
                  "an allocation of 8388609 bytes is larger than the arena of 8388608 that the fabric has pinned; raise "
                  "TORII_ARENA");
   }
+  arena.free(lazy);
+  for (const std::size_t bytes : {6 * kMiB, 2 * kMiB}) (void)arena.allocate(bytes);
   EXPECT_EQ(status_of([&] { arena.allocate(64); }), Status::no_resource) << "nothing behind it is handed out";
+}
+
+TEST(Arena, PinsExtentsAsItIsUsedAndNothingCrossesTheirEnds) {
+  Arena arena(kLeastBytes);
+  PinningFabric fabric;
+  const auto pinning = fabric.pin(arena, 64 * kMiB);
+  ASSERT_EQ(fabric.extents.size(), 1U);
+  EXPECT_EQ(fabric.extents[0].bytes, 2 * kMiB);
+  std::vector<std::size_t> sizes;
+  for (int i = 0; i < 40; ++i) {
+    const std::size_t bytes = 700'000;  // does not divide an extent
+    EXPECT_TRUE(fabric.holds(arena.allocate(bytes), bytes)) << i;
+  }
+  for (const Extent& one : fabric.extents) sizes.push_back(one.bytes / kMiB);
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{2, 2, 4, 8, 16})) << "each as large as all before it";
+  // One that needs more than that.
+  EXPECT_TRUE(fabric.holds(arena.allocate(31 * kMiB), 31 * kMiB));
+  EXPECT_EQ(fabric.extents.back().end(), 64 * kMiB);
+  EXPECT_EQ(status_of([&] { arena.allocate(8 * kMiB); }), Status::no_resource);
+  EXPECT_TRUE(fabric.holds(arena.allocate(600'000), 600'000)) << "smaller ones still fit into gaps";
+}
+
+TEST(Arena, PinsNoMoreThanNeededWhereMoreIsRefused) {
+  Arena arena(kLeastBytes);
+  PinningFabric fabric;
+  fabric.most = 13 * kMiB;
+  const auto pinning = fabric.pin(arena, 64 * kMiB);
+  (void)arena.allocate(8 * kMiB);
+  EXPECT_EQ(fabric.extents.back().bytes, 8 * kMiB);
+  EXPECT_TRUE(fabric.holds(arena.allocate(kMiB + 1), kMiB + 1)) << "there is room in the first extent";
+  EXPECT_TRUE(fabric.holds(arena.allocate(kMiB + 1), kMiB + 1));
+  EXPECT_EQ(fabric.extents.back().bytes, 2 * kMiB) << "not 10";
+  try {
+    arena.allocate(4 * kMiB);
+    ADD_FAILURE() << "the limit is passed";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "locked memory is limited");
+  }
+  const std::size_t used = arena.used_bytes();
+  fabric.most = SIZE_MAX;
+  EXPECT_TRUE(fabric.holds(arena.allocate(4 * kMiB), 4 * kMiB)) << "a later try succeeds";
+  EXPECT_EQ(arena.used_bytes(), used + 4 * kMiB);
+}
+
+TEST(Arena, EveryFabricPinsAllUntilItEnds) {
+  Arena arena(kLeastBytes);
+  const std::size_t before = arena.allocate(5 * kMiB);
+  PinningFabric first;
+  PinningFabric second;
+  auto of_first = first.pin(arena, 64 * kMiB);
+  EXPECT_TRUE(first.holds(before, 5 * kMiB));
+  (void)arena.allocate(20 * kMiB);
+  const std::vector<Extent> known = arena.extents_to_pin(64 * kMiB);
+  (void)arena.allocate(20 * kMiB);
+  // What was pinned after the second fabric has asked is pinned by it, too.
+  second.extents = known;
+  const auto of_second = arena.pin(64 * kMiB, known, [&](const Extent& extent) { second.extents.push_back(extent); });
+  EXPECT_EQ(second.extents.size(), first.extents.size());
+  of_first.reset();
+  const std::size_t extents = first.extents.size();
+  (void)arena.allocate(10 * kMiB);
+  EXPECT_EQ(first.extents.size(), extents);
+  EXPECT_GT(second.extents.size(), extents);
 }
 
 TEST(Arena, WhatIsPinnedByDefaultIsSharedByTheRanks) {
