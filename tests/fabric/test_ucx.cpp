@@ -20,9 +20,9 @@
 #include "tests/fabric/transports.hpp"
 #include "tests/support/test_run.hpp"
 #include "tests/support/thread_ranks.hpp"
-#include "transports/ucx/devices.hpp"
 #include "transports/ucx/message.hpp"
 #include "transports/ucx/providers.hpp"
+#include "transports/ucx/resources.hpp"
 #include "transports/ucx/transport.hpp"
 
 namespace {
@@ -112,8 +112,7 @@ TEST(Message, FromAPeerThatWritesBeyondTheArena) {
     const std::size_t arena_bytes = bootstrap.rank() == 0 ? 8 * kPage : kPage;
     const Shared shared = {memory.data(), arena_bytes, arena_bytes, bootstrap.rank(), 2, peers, sleepers};
     const Manner manner = {.puts = false, .peer_errors = true, .wakes = false};
-    Engine engine(std::make_shared<OpenDevice>(find_selections("tcp", {"127.0.0.1"}).at(0), manner, 2), manner, 0,
-                  shared);
+    Engine engine(std::make_shared<Device>(find_selections("tcp", {"127.0.0.1"}).at(0), manner, 2), manner, 0, shared);
     engine.connect(gather_texts(bootstrap, engine.card()));
     if (bootstrap.rank() == 0) {
       EXPECT_EQ(engine.put_word(1, 2 * kPage, 1), Status::ok);
@@ -133,9 +132,9 @@ TEST(Message, FromAPeerThatWritesBeyondTheArena) {
 }
 
 TEST(UcxProviders, SelectTheDevicesOfAnInterface) {
-  const std::vector<Device> all = {{"tcp", "tcp", "lo", true, {}},           {"tcp", "tcp", "eth10", true, {}},
-                                   {"tcp", "tcp", "eth1", true, {}},         {"ib", "rc_mlx5", "mlx5_0:1", true, {}},
-                                   {"ib", "ud_verbs", "mlx5_0:1", true, {}}, {"posix", "posix", "memory", false, {}}};
+  const std::vector<Resource> all = {{"tcp", "tcp", "lo", true, {}},           {"tcp", "tcp", "eth10", true, {}},
+                                     {"tcp", "tcp", "eth1", true, {}},         {"ib", "rc_mlx5", "mlx5_0:1", true, {}},
+                                     {"ib", "ud_verbs", "mlx5_0:1", true, {}}, {"posix", "posix", "memory", false, {}}};
   const auto selected = [&](const std::string& provider, const std::vector<std::string>& interfaces) {
     std::vector<Selection> selections;
     const std::string reason = select(all, provider, interfaces, selections);
@@ -157,10 +156,10 @@ TEST(UcxProviders, SelectTheDevicesOfAnInterface) {
 }
 
 TEST(UcxProviders, SeeForWhichDevicesUcxHasNoTransportsOfItsOwn) {
-  const std::vector<Device> all = {{"tcp", "tcp", "eth0", true, {}},
-                                   {"ib", "rc_verbs", "mlx5_0:1", true, {}},
-                                   {"ib", "rc_mlx5", "mlx5_0:1", true, {}},
-                                   {"ib", "ud_verbs", "eth1", true, {}}};
+  const std::vector<Resource> all = {{"tcp", "tcp", "eth0", true, {}},
+                                     {"ib", "rc_verbs", "mlx5_0:1", true, {}},
+                                     {"ib", "rc_mlx5", "mlx5_0:1", true, {}},
+                                     {"ib", "ud_verbs", "eth1", true, {}}};
   const auto is_plain = [&](const std::string& provider, const std::string& interface) {
     std::vector<Selection> selections;
     EXPECT_EQ(select(all, provider, {interface}, selections), "");

@@ -18,8 +18,8 @@
 #include "transports/network/peer_states.hpp"
 #include "transports/network/sleepers.hpp"
 #include "transports/ucx/api.hpp"
+#include "transports/ucx/device.hpp"
 #include "transports/ucx/message.hpp"
-#include "transports/ucx/open_device.hpp"
 
 namespace torii::ucx {
 
@@ -38,7 +38,7 @@ struct Shared {
 class Engine {
  public:
   /// Opens the worker. If the engine puts, the device has the arena registered. Throws Error.
-  Engine(std::shared_ptr<OpenDevice> device, const Manner& manner, int number, const Shared& shared);
+  Engine(std::shared_ptr<Device> device, const Manner& manner, int number, const Shared& shared);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -179,7 +179,7 @@ class Engine {
 
   Manner manner_;
   int number_;
-  std::shared_ptr<OpenDevice> device_;
+  std::shared_ptr<Device> device_;
   Shared shared_;
   std::uint64_t secret_;  ///< messages without it are dropped
   Owner<ucp_worker_h, ucp_worker_destroy> worker_;

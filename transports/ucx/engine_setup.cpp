@@ -8,7 +8,7 @@
 
 namespace torii::ucx {
 
-Engine::Engine(std::shared_ptr<OpenDevice> device, const Manner& manner, int number, const Shared& shared)
+Engine::Engine(std::shared_ptr<Device> device, const Manner& manner, int number, const Shared& shared)
     : manner_(manner), number_(number), device_(std::move(device)), shared_(shared), secret_(random_secret()) {
   open();
 }

@@ -45,46 +45,46 @@ bool any_of_list(std::string_view list, const Matches& matches) {
   return std::ranges::any_of(split(list, ','), matches);
 }
 
-/// The device of one word on the interface; without an interface the first that is not the loopback, or else the
+/// The resource of one word on the interface; without an interface the first that is not the loopback, or else the
 /// loopback.
-const Device* find_device(const std::vector<Device>& all, const std::string& word, const std::string& interface) {
-  const Device* loopback = nullptr;
-  for (const Device& device : all) {
-    if (!is_of(device, word)) continue;
-    if (!device.is_network) return &device;
-    if (interface.empty() && device.name == kLoopback) loopback = &device;
-    if (interface.empty() ? device.name != kLoopback : stands_on(device, interface)) return &device;
+const Resource* find_resource(const std::vector<Resource>& all, const std::string& word, const std::string& interface) {
+  const Resource* loopback = nullptr;
+  for (const Resource& resource : all) {
+    if (!is_of(resource, word)) continue;
+    if (!resource.is_network) return &resource;
+    if (interface.empty() && resource.name == kLoopback) loopback = &resource;
+    if (interface.empty() ? resource.name != kLoopback : stands_on(resource, interface)) return &resource;
   }
   return loopback;
 }
 
 /// True for an InfiniBand or RoCE device for which UCX has no transports of its own, but those of the verbs library.
-bool is_plain_verbs(const std::vector<Device>& all, const Device& device) {
-  const auto is_of_mlx5 = [&](const Device& one) {
-    return one.name == device.name && one.transport.ends_with("_mlx5");
+bool is_plain_verbs(const std::vector<Resource>& all, const Resource& resource) {
+  const auto is_of_mlx5 = [&](const Resource& one) {
+    return one.name == resource.name && one.transport.ends_with("_mlx5");
   };
-  return device.component == "ib" && std::ranges::none_of(all, is_of_mlx5);
+  return resource.component == "ib" && std::ranges::none_of(all, is_of_mlx5);
 }
 
-/// True if the selection may use the device.
-bool is_in(const Selection& selection, const Device& device) {
-  return any_of_list(selection.transports, [&](std::string_view word) { return is_of(device, word); }) &&
-         (!device.is_network ||
-          any_of_list(selection.devices, [&](std::string_view name) { return device.name == name; }));
+/// True if the selection may use the resource.
+bool is_in(const Selection& selection, const Resource& resource) {
+  return any_of_list(selection.transports, [&](std::string_view word) { return is_of(resource, word); }) &&
+         (!resource.is_network ||
+          any_of_list(selection.devices, [&](std::string_view name) { return resource.name == name; }));
 }
 
 void add_abilities(std::vector<Selection>& selections) {
-  const std::vector<Device> opened = list_devices([&](const Device& device) {
+  const std::vector<Resource> opened = list_resources([&](const Resource& resource) {
     return std::any_of(selections.begin(), selections.end(),
-                       [&](const Selection& selection) { return is_in(selection, device); });
+                       [&](const Selection& selection) { return is_in(selection, resource); });
   });
   for (Selection& selection : selections) {
     selection.abilities.peer_errors = true;
-    for (const Device& device : opened) {
-      if (!is_in(selection, device)) continue;
-      selection.abilities.messages = selection.abilities.messages || device.abilities.messages;
-      selection.abilities.puts = selection.abilities.puts || device.abilities.puts;
-      selection.abilities.peer_errors = selection.abilities.peer_errors && device.abilities.peer_errors;
+    for (const Resource& resource : opened) {
+      if (!is_in(selection, resource)) continue;
+      selection.abilities.messages = selection.abilities.messages || resource.abilities.messages;
+      selection.abilities.puts = selection.abilities.puts || resource.abilities.puts;
+      selection.abilities.peer_errors = selection.abilities.peer_errors && resource.abilities.peer_errors;
     }
   }
 }
@@ -100,7 +100,7 @@ std::string find_interfaces(const std::vector<std::string>& source_addresses, st
 }
 
 /// As select(), by addresses.
-std::string find(const std::vector<Device>& all, const std::string& provider,
+std::string find(const std::vector<Resource>& all, const std::string& provider,
                  const std::vector<std::string>& source_addresses, std::vector<Selection>& selections) {
   std::vector<std::string> interfaces;
   const std::string reason = find_interfaces(source_addresses, interfaces);
@@ -114,7 +114,7 @@ bool may_share_devices() {
   return ucp_lib_query(&library) == UCS_OK && library.max_thread_level == UCS_THREAD_MODE_MULTI;
 }
 
-ProviderReport report(const std::vector<Device>& all, std::string_view provider,
+ProviderReport report(const std::vector<Resource>& all, std::string_view provider,
                       const std::vector<std::string>& source_addresses) {
   ProviderReport result;
   result.name = provider;
@@ -130,14 +130,14 @@ ProviderReport report(const std::vector<Device>& all, std::string_view provider,
   return result;
 }
 
-std::vector<Device> all_devices() {
-  return list_devices([](const Device&) { return false; });
+std::vector<Resource> all_resources() {
+  return list_resources([](const Resource&) { return false; });
 }
 
 /// The function that is returned refers to the addresses.
 transports::ReportOn report_on(const std::vector<std::string>& source_addresses) {
   return [&](std::span<const std::string_view> providers) {
-    const std::vector<Device> all = all_devices();
+    const std::vector<Resource> all = all_resources();
     std::vector<ProviderReport> reports;
     for (const std::string_view provider : providers) reports.push_back(report(all, provider, source_addresses));
     return reports;
@@ -153,26 +153,26 @@ bool pins_memory(const Selection& selection) {
   });
 }
 
-std::string select(const std::vector<Device>& all, const std::string& provider,
+std::string select(const std::vector<Resource>& all, const std::string& provider,
                    const std::vector<std::string>& interfaces, std::vector<Selection>& selections) {
   const std::vector<std::string> words = words_of_provider(provider);
   if (words.empty()) return "it names no transport";
   for (const std::string& interface : interfaces) {
     Selection selection;
     for (const std::string& word : words) {
-      const auto is_known = [&](const Device& device) { return is_of(device, word); };
+      const auto is_known = [&](const Resource& resource) { return is_of(resource, word); };
       if (std::none_of(all.begin(), all.end(), is_known)) {
         return "this UCX has no transport '" + word + "', or none that finds its device or is allowed to use it";
       }
-      const Device* const device = find_device(all, word, interface);
-      if (device == nullptr) return "its transport '" + word + "' has no device on interface " + interface;
+      const Resource* const resource = find_resource(all, word, interface);
+      if (resource == nullptr) return "its transport '" + word + "' has no device on interface " + interface;
       if (!selection.transports.empty()) selection.transports += ",";
       selection.transports += with_auxiliary(word);
-      selection.components.push_back(device->component);
-      const auto is_it = [&](std::string_view name) { return device->name == name; };
-      const bool is_new = device->is_network && !any_of_list(selection.devices, is_it);
-      if (is_new) selection.devices += (selection.devices.empty() ? "" : ",") + device->name;
-      selection.is_plain_verbs = selection.is_plain_verbs || is_plain_verbs(all, *device);
+      selection.components.push_back(resource->component);
+      const auto is_it = [&](std::string_view name) { return resource->name == name; };
+      const bool is_new = resource->is_network && !any_of_list(selection.devices, is_it);
+      if (is_new) selection.devices += (selection.devices.empty() ? "" : ",") + resource->name;
+      selection.is_plain_verbs = selection.is_plain_verbs || is_plain_verbs(all, *resource);
     }
     selections.push_back(std::move(selection));
   }
@@ -190,7 +190,7 @@ std::string choose_provider(Bootstrap& bootstrap, const std::string& wanted,
 
 std::vector<Selection> find_selections(const std::string& provider, const std::vector<std::string>& source_addresses) {
   std::vector<Selection> selections;
-  const std::string reason = find(all_devices(), provider, source_addresses, selections);
+  const std::string reason = find(all_resources(), provider, source_addresses, selections);
   if (!reason.empty()) throw Error(Status::unsupported, "TORII_PROVIDER '" + provider + "': " + reason);
   for (std::size_t source = 0; source < source_addresses.size(); ++source) {
     Selection& selection = selections[source];

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "runtime/bootstrap/bootstrap.hpp"
-#include "transports/ucx/devices.hpp"
 #include "transports/ucx/options.hpp"
+#include "transports/ucx/resources.hpp"
 
 namespace torii::ucx {
 
@@ -35,9 +35,9 @@ struct Selection {
 /// True unless all components are known not to pin memory: those over sockets and shared memory.
 bool pins_memory(const Selection& selection);
 
-/// One per interface, from these devices; an empty interface means the first device that is not the loopback. Returns
+/// One per interface, from these resources; an empty interface means the first device that is not the loopback. Returns
 /// the reason if that is not possible, or nothing.
-std::string select(const std::vector<Device>& all, const std::string& provider,
+std::string select(const std::vector<Resource>& all, const std::string& provider,
                    const std::vector<std::string>& interfaces, std::vector<Selection>& selections);
 
 /// One per source address; engine e uses number e mod their count. Throws Error{unsupported}.

@@ -52,15 +52,15 @@ UcxTransport::UcxTransport(Bootstrap& bootstrap, const Options& options) : Engin
   const Shared shared = {arena_, options.arena_bytes, registered_bytes, rank_, ranks_, peers_, sleepers_};
   // UCX starts a thread for connections (one per process), which must not receive the program's signals.
   const BlockedSignals blocked;
-  std::vector<std::shared_ptr<OpenDevice>> devices(selections.size());
+  std::vector<std::shared_ptr<Device>> devices(selections.size());
   transports::together(bootstrap, [&] {
     for (int number = 0; number < options.engines; ++number) {
       const Selection& selection = selections[static_cast<std::size_t>(number) % selections.size()];
       const auto first =
           std::ranges::find_if(selections, [&](const Selection& one) { return one.has_devices_of(selection); });
-      std::shared_ptr<OpenDevice>& device = devices[static_cast<std::size_t>(first - selections.begin())];
+      std::shared_ptr<Device>& device = devices[static_cast<std::size_t>(first - selections.begin())];
       if (device == nullptr || !device->is_shareable()) {
-        device = std::make_shared<OpenDevice>(selection, manner, ranks_);
+        device = std::make_shared<Device>(selection, manner, ranks_);
         if (manner.puts) device->register_arena(arena_, registered_bytes);
       }
       engines_.push_back(std::make_unique<Engine>(device, manner, number, shared));

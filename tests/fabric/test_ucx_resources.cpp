@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices of UCX belong to a word, an interface or an address, and with which settings UCX opens them.
+// Which resources of UCX belong to a word, an interface or an address, and with which settings UCX opens them.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -12,15 +12,15 @@
 #include "tests/support/folder_test.hpp"
 #include "transports/network/environment.hpp"
 #include "transports/ucx/config.hpp"
-#include "transports/ucx/devices.hpp"
+#include "transports/ucx/resources.hpp"
 
 namespace torii::ucx {
 namespace {
 
-TEST(Devices, WordsOfTheListNameThem) {
-  const Device tcp{"tcp", "tcp", "eth0", true, {}};
-  const Device rc{"ib", "rc_mlx5", "mlx5_0:1", true, {}};
-  const Device ud{"ib", "ud_verbs", "mlx5_0:1", true, {}};
+TEST(Resources, WordsOfTheListNameThem) {
+  const Resource tcp{"tcp", "tcp", "eth0", true, {}};
+  const Resource rc{"ib", "rc_mlx5", "mlx5_0:1", true, {}};
+  const Resource ud{"ib", "ud_verbs", "mlx5_0:1", true, {}};
   EXPECT_TRUE(is_of(tcp, "tcp"));
   EXPECT_FALSE(is_of(tcp, "ib"));
   for (const char* const word : {"ib", "rc", "rc_x", "rc_mlx5"}) EXPECT_TRUE(is_of(rc, word)) << word;

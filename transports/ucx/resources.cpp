@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks the lower layer of UCX (uct) for its transports.
-#include "transports/ucx/devices.hpp"
+#include "transports/ucx/resources.hpp"
 
 #include <ucs/async/async_fwd.h>
 #include <uct/api/uct.h>
@@ -18,7 +18,7 @@ namespace torii::ucx {
 namespace {
 
 /// Opens the transport on its device. All abilities are false if that fails.
-Abilities ask(uct_md_h domain, const uct_md_attr_t& attributes, const Device& device) {
+Abilities ask(uct_md_h domain, const uct_md_attr_t& attributes, const Resource& resource) {
   Abilities abilities;
   ucs_async_context_t* async = nullptr;
   if (ucs_async_context_create(UCS_ASYNC_MODE_POLL, &async) != UCS_OK) return abilities;
@@ -27,14 +27,15 @@ Abilities ask(uct_md_h domain, const uct_md_attr_t& attributes, const Device& de
   if (uct_worker_create(async, UCS_THREAD_MODE_SINGLE, &worker) != UCS_OK) return abilities;
   const Owner<uct_worker_h, uct_worker_destroy> worker_owner(worker);
   uct_iface_config_t* config = nullptr;
-  if (uct_md_iface_config_read(domain, device.transport.c_str(), nullptr, nullptr, &config) != UCS_OK) return abilities;
+  if (uct_md_iface_config_read(domain, resource.transport.c_str(), nullptr, nullptr, &config) != UCS_OK)
+    return abilities;
   // The same as in the engine; UCS_ERR_NO_ELEM if the transport has no such setting.
   (void)uct_config_modify(config, "MM_ERROR_HANDLING", "y");
   uct_iface_params_t how{};
   how.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
   how.open_mode = UCT_IFACE_OPEN_MODE_DEVICE;
-  how.mode.device.tl_name = device.transport.c_str();
-  how.mode.device.dev_name = device.name.c_str();
+  how.mode.device.tl_name = resource.transport.c_str();
+  how.mode.device.dev_name = resource.name.c_str();
   uct_iface_h opened = nullptr;
   const ucs_status_t status = uct_iface_open(domain, worker, &how, config, &opened);
   uct_config_release(config);
@@ -51,7 +52,7 @@ Abilities ask(uct_md_h domain, const uct_md_attr_t& attributes, const Device& de
 }
 
 void list_domain(uct_component_h component, const std::string& component_name, const char* domain_name,
-                 const std::function<bool(const Device&)>& opens, std::vector<Device>& found) {
+                 const std::function<bool(const Resource&)>& opens, std::vector<Resource>& found) {
   uct_md_config_t* config = nullptr;
   if (uct_md_config_read(component, nullptr, nullptr, &config) != UCS_OK) return;
   uct_md_h domain = nullptr;
@@ -66,10 +67,10 @@ void list_domain(uct_component_h component, const std::string& component_name, c
   if (uct_md_query_tl_resources(domain, &resources, &count) != UCS_OK) return;
   const std::unique_ptr<uct_tl_resource_desc_t, GiveBack<uct_release_tl_resource_list>> list(resources);
   for (unsigned i = 0; i < count; ++i) {
-    Device device{
+    Resource resource{
         component_name, resources[i].tl_name, resources[i].dev_name, resources[i].dev_type == UCT_DEVICE_TYPE_NET, {}};
-    if (opens(device)) device.abilities = ask(domain, attributes, device);
-    found.push_back(std::move(device));
+    if (opens(resource)) resource.abilities = ask(domain, attributes, resource);
+    found.push_back(std::move(resource));
   }
 }
 
@@ -122,8 +123,8 @@ bool made(const PortPlace& place, const std::filesystem::path& interface) {
 
 }  // namespace
 
-std::vector<Device> list_devices(const std::function<bool(const Device& device)>& opens) {
-  std::vector<Device> found;
+std::vector<Resource> list_resources(const std::function<bool(const Resource& resource)>& opens) {
+  std::vector<Resource> found;
   uct_component_h* components = nullptr;
   unsigned count = 0;
   check(uct_query_components(&components, &count), "asking for components");
@@ -143,13 +144,13 @@ std::vector<Device> list_devices(const std::function<bool(const Device& device)>
   return found;
 }
 
-bool is_of(const Device& device, std::string_view word) {
-  if (device.transport == word || device.component == word) return true;
+bool is_of(const Resource& resource, std::string_view word) {
+  if (resource.transport == word || resource.component == word) return true;
   // UCX's groups: rc for rc_verbs and rc_mlx5, rc_v and rc_x for one of them; likewise ud and dc.
-  const std::size_t under = device.transport.find('_');
-  if (under == std::string::npos || device.component != "ib") return false;
-  const std::string_view family = std::string_view(device.transport).substr(0, under);
-  const std::string_view kind = std::string_view(device.transport).substr(under + 1);
+  const std::size_t under = resource.transport.find('_');
+  if (under == std::string::npos || resource.component != "ib") return false;
+  const std::string_view family = std::string_view(resource.transport).substr(0, under);
+  const std::string_view kind = std::string_view(resource.transport).substr(under + 1);
   if (word == family) return true;
   return (kind == "verbs" && word == std::string(family) + "_v") ||
          (kind == "mlx5" && word == std::string(family) + "_x");
@@ -162,9 +163,9 @@ std::string interface_of(const std::string& address) {
   return {};
 }
 
-bool stands_on(const Device& device, const std::string& interface, const std::string& sysfs) {
-  if (device.name == interface) return true;
-  const PortPlace place = place_of(device.name, sysfs);
+bool stands_on(const Resource& resource, const std::string& interface, const std::string& sysfs) {
+  if (resource.name == interface) return true;
+  const PortPlace place = place_of(resource.name, sysfs);
   return made(place, std::filesystem::path(sysfs) / "class/net" / interface) ||
          has_address_of(place.folder(), interface);
 }

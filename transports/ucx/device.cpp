@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens a UCX context and registers memory with it.
-#include "transports/ucx/open_device.hpp"
+#include "transports/ucx/device.hpp"
 
 #include <memory>
 
@@ -8,7 +8,7 @@
 
 namespace torii::ucx {
 
-OpenDevice::OpenDevice(const Selection& selection, const Manner& manner, int ranks)
+Device::Device(const Selection& selection, const Manner& manner, int ranks)
     : name_(selection.devices.empty() ? selection.transports : selection.transports + " on " + selection.devices),
       is_in_memory_(selection.devices.empty()) {
   ucp_params_t wanted{};
@@ -30,11 +30,11 @@ OpenDevice::OpenDevice(const Selection& selection, const Manner& manner, int ran
   is_shareable_ = got.thread_mode == UCS_THREAD_MODE_MULTI;
 }
 
-OpenDevice::~OpenDevice() {
+Device::~Device() {
   if (arena_memory_ != nullptr) (void)ucp_mem_unmap(context_.get(), arena_memory_);
 }
 
-void OpenDevice::register_arena(std::byte* arena, std::size_t bytes) {
+void Device::register_arena(std::byte* arena, std::size_t bytes) {
   ucp_mem_map_params_t what{};
   what.field_mask =
       UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
@@ -46,7 +46,7 @@ void OpenDevice::register_arena(std::byte* arena, std::size_t bytes) {
             " bytes for the arena (lower TORII_ARENA, or raise the limit of locked memory, ulimit -l)");
 }
 
-std::string OpenDevice::arena_key() const {
+std::string Device::arena_key() const {
   if (arena_memory_ == nullptr) return {};
   void* key = nullptr;
   std::size_t bytes = 0;

@@ -19,13 +19,13 @@ struct Manner {
 
 /// Engines that put share the device of their selection, so that its adapter pins the arena once, not for each engine.
 /// Others have one each, and register nothing. Safe for the threads of several engines if is_shareable().
-class OpenDevice {
+class Device {
  public:
   /// Throws Error.
-  OpenDevice(const Selection& selection, const Manner& manner, int ranks);
-  ~OpenDevice();
-  OpenDevice(const OpenDevice&) = delete;
-  OpenDevice& operator=(const OpenDevice&) = delete;
+  Device(const Selection& selection, const Manner& manner, int ranks);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
 
   /// Before any engine has a card of it. Throws Error.
   void register_arena(std::byte* arena, std::size_t bytes);
