@@ -24,6 +24,7 @@
 #include "tests/support/test_run.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/network/engine_transport.hpp"
+#include "transports/network/failures.hpp"
 
 namespace torii::tests {
 namespace {
@@ -256,6 +257,36 @@ TEST(Connecting, GreetsOtherNodesOnly) {
       EXPECT_EQ(transport.engine(engine).greeted, alone ? (std::vector{3, 0, 1}) : std::vector{2});
     }
   });
+}
+
+/// Which failures are losses of the peer, and whether other engines may still reach it.
+TEST(Engines, FailForOnePeerOrForAll) {
+  transports::PeerStates peers(3, 2);
+  const transports::EngineFailures failures(peers, 1, "a device");
+  EXPECT_EQ(failures.fail_write(2, 8, "it has gone", true), Status::peer_lost);
+  EXPECT_EQ(peers.text(), "engine 1 (a device): a write of 8 bytes to rank 2 failed: it has gone");
+  EXPECT_TRUE(failures.is_cut(2));
+  EXPECT_FALSE(peers.is_lost(2)) << "the other engine may reach it";
+  EXPECT_EQ(failures.fail_write(2, 8, "anything", false), Status::peer_lost) << "as all that is under way to it";
+  EXPECT_FALSE(peers.is_broken());
+  const transports::EngineFailures unasked(peers, 0, "a device", false);
+  EXPECT_EQ(unasked.fail_write(1, 8, "it has gone", true), Status::peer_lost);
+  EXPECT_TRUE(peers.is_lost(1)) << "nobody asks the other engine";
+  EXPECT_EQ(unasked.fail_write(0, 8, "too long", false), Status::transport);
+  EXPECT_TRUE(peers.is_broken());
+}
+
+TEST(Engines, SayWhatEndedThem) {
+  const auto text_of = [](const auto& happen) {
+    transports::PeerStates peers(2, 1);
+    happen(transports::EngineFailures(peers, 0, "a device"));
+    return peers.text();
+  };
+  EXPECT_EQ(text_of([](const auto& it) { it.end_connection(1, "reset"); }),
+            "engine 0 (a device): the connection to rank 1 ended: reset");
+  EXPECT_EQ(text_of([](const auto& it) { it.break_down("cannot go on"); }), "engine 0 (a device) cannot go on");
+  EXPECT_EQ(text_of([](const auto& it) { it.break_down("cannot go on", "no room"); }),
+            "engine 0 (a device) cannot go on: no room");
 }
 
 TEST(Engines, AreLostWhereThePeerAnswersThroughAnother) {

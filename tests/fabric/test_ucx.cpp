@@ -112,7 +112,7 @@ TEST(Message, FromAPeerThatWritesBeyondTheArena) {
     const std::size_t arena_bytes = bootstrap.rank() == 0 ? 8 * kPage : kPage;
     const Shared shared = {memory.data(), arena_bytes, arena_bytes, bootstrap.rank(), 2, peers, sleepers};
     const Manner manner = {.puts = false, .peer_errors = true, .wakes = false};
-    Engine engine(std::make_shared<Device>(find_selections("tcp", {"127.0.0.1"}).at(0), manner, 2), manner, 0, shared);
+    Engine engine(std::make_shared<Device>(find_selections("tcp", {"127.0.0.1"}).at(0), manner, 2), 0, shared);
     engine.connect(gather_texts(bootstrap, engine.card()));
     if (bootstrap.rank() == 0) {
       EXPECT_EQ(engine.put_word(1, 2 * kPage, 1), Status::ok);
@@ -297,6 +297,26 @@ TEST(UcxEngines, APeerThatLeavesIsLostAndSaidToBe) {
     EXPECT_FALSE(transport.alive(1));
     EXPECT_EQ(transport.put_word(1, 0, 2), Status::peer_lost);
     expect_holds(transport.failure_text(), "rank 1");
+    gather_values(bootstrap, 0);
+  });
+}
+
+/// Without errors of peers a connection is closed by a message, which a closed engine does not send.
+TEST(UcxEngines, AClosedOneEndsWhereUcxWatchesNoPeers) {
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
+    std::vector<std::byte> memory(4096);
+    transports::PeerStates peers(2, 2);
+    transports::Sleepers sleepers;
+    const Shared shared = {memory.data(), memory.size(), memory.size(), bootstrap.rank(), 2, peers, sleepers};
+    const Manner manner = {.puts = false, .peer_errors = false, .wakes = false};
+    {
+      Engine engine(std::make_shared<Device>(find_selections("tcp", {"127.0.0.1"}).at(0), manner, 2), 0, shared);
+      engine.connect(gather_texts(bootstrap, engine.card()));
+      EXPECT_EQ(engine.put_word(1 - bootstrap.rank(), 0, 1), Status::ok);
+      gather_values(bootstrap, 0);
+      peers.close(0);
+      engine.close();
+    }
     gather_values(bootstrap, 0);
   });
 }

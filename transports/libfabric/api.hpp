@@ -40,7 +40,7 @@ template <class Object>
 using Fid = std::unique_ptr<Object, Close<Object>>;
 
 /// libfabric returns negative codes.
-inline std::string code_text(std::int64_t code) { return fi_strerror(static_cast<int>(code < 0 ? -code : code)); }
+inline const char* code_text(std::int64_t code) { return fi_strerror(static_cast<int>(code < 0 ? -code : code)); }
 
 /// Error codes of a connection whose other end is gone. No code here cancels a write, so a cancelled write was flushed
 /// with its connection.

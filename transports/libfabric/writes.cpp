@@ -7,8 +7,6 @@
 #include <exception>
 #include <utility>
 
-#include "transports/network/failures.hpp"
-
 namespace torii::libfabric {
 namespace {
 
@@ -39,8 +37,8 @@ Writes::Writes(Endpoint& endpoint, const OwnMemory& own, int number, const Share
     : endpoint_(endpoint),
       info_(endpoint.info()),
       own_(own),
-      number_(number),
       shared_(shared),
+      failures_(shared.peers, number, endpoint.device().name(), shared.probes),
       local_keys_(endpoint.device().wants_local_keys()),
       inject_bytes_(endpoint.device().is_over_rxm() ? 0 : info_.tx_attr->inject_size) {}
 
@@ -324,7 +322,7 @@ bool Writes::take_error(const fi_cq_err_entry& error) noexcept {
 
 void Writes::let_go_of_lost() noexcept {
   for (Operation& operation : operations_) {
-    if (shared_.peers.has_lost(number_, operation.peer)) operation.hold.fail(Status::peer_lost);
+    if (failures_.has_lost(operation.peer)) operation.hold.fail(Status::peer_lost);
   }
 }
 
@@ -349,28 +347,6 @@ bool Writes::is_quiet(bool but_for_confirmed) const noexcept {
     if (to.in_flight + to.waiting > allowed && !is_cut(static_cast<int>(peer))) return false;
   }
   return true;
-}
-
-/// Stops the engine for all peers.
-void Writes::break_down(const char* what, std::int64_t code) noexcept {
-  shared_.peers.break_down(transports::text_or_none([&] { return name() + " " + what + ": " + code_text(code); }));
-}
-
-Status Writes::fail(int peer, std::int64_t code, std::size_t bytes) noexcept {
-  if (code == -FI_EMSGSIZE) return Status::invalid_argument;
-  const std::string text =
-      transports::text_or_none([&] { return transports::failed_write(name(), bytes, peer, code_text(code)); });
-  // The remaining transfers to a lost peer may fail in any way.
-  if (!is_lost_connection(code) && !is_cut(peer)) {
-    shared_.peers.break_down(text);
-    return Status::transport;
-  }
-  if (shared_.probes) {
-    shared_.peers.cut(number_, peer, text);
-  } else {
-    shared_.peers.lose(peer, text);  // nobody could ask the other engines
-  }
-  return Status::peer_lost;
 }
 
 }  // namespace torii::libfabric

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "transports/libfabric/own_memory.hpp"
 #include "transports/libfabric/shared.hpp"
 #include "transports/libfabric/stock.hpp"
+#include "transports/network/failures.hpp"
 
 namespace torii::libfabric {
 
@@ -75,7 +75,7 @@ class Writes {
   std::vector<Target>& targets() noexcept { return targets_; }
   Target& target(int peer) noexcept { return targets_[static_cast<std::size_t>(peer)]; }
   /// True if nothing is put to the peer through this engine any more.
-  bool is_cut(int peer) const noexcept { return shared_.peers.is_cut(number_, peer); }
+  bool is_cut(int peer) const noexcept { return failures_.is_cut(peer); }
   /// Something of a call goes to that peer.
   void use(int peer) noexcept {
     Target& to = target(peer);
@@ -114,11 +114,12 @@ class Writes {
 
   /// Records that a write of so many bytes to the peer has failed. One that is too long (-FI_EMSGSIZE) is refused, and
   /// nothing else.
-  Status fail(int peer, std::int64_t code, std::size_t bytes) noexcept;
+  Status fail(int peer, std::int64_t code, std::size_t bytes) noexcept {
+    if (code == -FI_EMSGSIZE) return Status::invalid_argument;
+    return failures_.fail_write(peer, bytes, code_text(code), is_lost_connection(code));
+  }
   /// Stops the engine for all peers.
-  void break_down(const char* what, std::int64_t code) noexcept;
-  /// "engine 2 (verbs;ofi_rxm on mlx5_0)"
-  std::string name() const { return "engine " + std::to_string(number_) + " (" + endpoint_.device().name() + ")"; }
+  void break_down(const char* what, std::int64_t code) noexcept { failures_.break_down(what, code_text(code)); }
 
  private:
   /// The pieces of memory that a write reads, in order.
@@ -171,8 +172,8 @@ class Writes {
   Endpoint& endpoint_;
   const fi_info& info_;
   const OwnMemory& own_;
-  int number_;
   Shared shared_;
+  transports::EngineFailures failures_;
   bool local_keys_;  ///< sources must be registered
   std::size_t inject_bytes_;
   BouncePool pool_;

@@ -9,7 +9,8 @@
 namespace torii::ucx {
 
 Device::Device(const Selection& selection, const Manner& manner, int ranks)
-    : name_(selection.devices.empty() ? selection.transports : selection.transports + " on " + selection.devices),
+    : manner_(manner),
+      name_(selection.devices.empty() ? selection.transports : selection.transports + " on " + selection.devices),
       is_in_memory_(selection.devices.empty()) {
   ucp_params_t wanted{};
   wanted.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME |

@@ -12,7 +12,7 @@ namespace torii::ucx {
 
 /// How engines work; equal on all ranks.
 struct Manner {
-  bool puts = false;         ///< longer payloads are put, see Engine::put()
+  bool puts = false;         ///< longer payloads are put, see Writes::put()
   bool peer_errors = false;  ///< UCX watches the peers
   bool wakes = false;        ///< a descriptor for sleeping is wanted
 };
@@ -31,6 +31,7 @@ class Device {
   void register_arena(std::byte* arena, std::size_t bytes);
   /// The remote key of the arena, packed; empty if it is not registered. Throws Error.
   std::string arena_key() const;
+  const Manner& manner() const noexcept { return manner_; }
   ucp_mem_h arena() const noexcept { return arena_memory_; }
   ucp_context_h context() const noexcept { return context_.get(); }
   /// Some builds of UCX have no locks.
@@ -45,6 +46,7 @@ class Device {
   }
 
  private:
+  Manner manner_;
   std::string name_;
   bool is_in_memory_;  ///< no network is used
   bool is_shareable_ = false;

@@ -24,7 +24,7 @@ enum MessageId : unsigned {
   kPiece = 6,     ///< payload to target_offset; the last piece is a kPut, whose signal covers all
 };
 
-/// Numbers with a handler: more than there are messages, and even (see Engine::open()).
+/// Numbers with a handler: more than there are messages, and even (see Worker).
 constexpr unsigned kHandlers = 8;
 
 /// Payloads up to this size are one message: copying them costs less than a second transfer. Fits into UCX's first

@@ -63,7 +63,7 @@ UcxTransport::UcxTransport(Bootstrap& bootstrap, const Options& options) : Engin
         device = std::make_shared<Device>(selection, manner, ranks_);
         if (manner.puts) device->register_arena(arena_, registered_bytes);
       }
-      engines_.push_back(std::make_unique<Engine>(device, manner, number, shared));
+      engines_.push_back(std::make_unique<Engine>(device, number, shared));
     }
   });
   for (const auto& engine : engines_) {

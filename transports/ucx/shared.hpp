@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common state of a transport's engines.
+#pragma once
+
+#include <cstddef>
+
+#include "transports/network/peer_states.hpp"
+#include "transports/network/sleepers.hpp"
+
+namespace torii::ucx {
+
+struct Shared {
+  std::byte* arena;
+  std::size_t arena_bytes;
+  std::size_t registered_bytes;  ///< of the arena, if engines put
+  int rank;
+  int ranks;
+  transports::PeerStates& peers;
+  transports::Sleepers& sleepers;
+};
+
+}  // namespace torii::ucx
