@@ -97,9 +97,10 @@ void BareUcxLoop::connect(Bootstrap& bootstrap, Way& way) {
   void* key = nullptr;
   std::size_t key_bytes = 0;
   check(ucp_rkey_pack(way.context.get(), way.region, &key, &key_bytes), "packing the key of the slots");
-  const std::string mine = ucx::write_card({.arena_base = reinterpret_cast<std::uintptr_t>(memory()),
+  const std::string mine = ucx::write_card({.key_base = reinterpret_cast<std::uintptr_t>(memory()),
                                             .address = {reinterpret_cast<const char*>(address), address_bytes},
-                                            .key = {static_cast<const char*>(key), key_bytes}});
+                                            .key = {static_cast<const char*>(key), key_bytes},
+                                            .row = {}});
   ucp_rkey_buffer_release(key);
   ucp_worker_release_address(way.worker.get(), address);
   const std::vector<std::string> both = gather_texts(bootstrap, mine);
@@ -112,7 +113,7 @@ void BareUcxLoop::connect(Bootstrap& bootstrap, Way& way) {
   ucp_rkey_h unpacked = nullptr;
   check(ucp_ep_rkey_unpack(way.end, card->key.data(), &unpacked), "unpacking the peer's key");
   way.key.reset(unpacked);
-  way.peer_base = card->arena_base;
+  way.peer_base = card->key_base;
 }
 
 std::byte* BareUcxLoop::incoming(std::size_t slot, std::size_t) noexcept {

@@ -17,9 +17,9 @@
 #include "tests/fabric/open_over.hpp"
 #include "tests/fabric/transports.hpp"
 #include "tests/support/thread_ranks.hpp"
-#include "transports/libfabric/extent_table.hpp"
 #include "transports/libfabric/fabric.hpp"
 #include "transports/libfabric/providers.hpp"
+#include "transports/network/extent_table.hpp"
 
 namespace torii::libfabric {
 namespace {
@@ -262,16 +262,16 @@ TEST(Pinning, IsRefusedWithTheReason) {
 
 TEST(Extents, OfATableAreThoseUpToTheFirstThatIsNotWhole) {
   ExtentTable table{};
-  EXPECT_TRUE(extents_in(table).empty());
-  table[0] = row_of({{0, 4096}, 10, 11});
-  table[1] = row_of({{4096, 8192}, 20, 21});
-  ASSERT_EQ(extents_in(table).size(), 2U);
-  EXPECT_EQ(extents_in(table)[1].key, 21U);
-  EXPECT_TRUE(extents_in(table)[1].extent.holds(4096, 8192));
-  EXPECT_FALSE(extents_in(table)[1].extent.holds(4096, 8193));
-  EXPECT_FALSE(extents_in(table)[1].extent.holds(UINT64_MAX, 2));
-  table[0].base ^= 1;
-  EXPECT_TRUE(extents_in(table).empty());
+  EXPECT_TRUE(transports::extents_in<std::uint64_t>(table).empty());
+  table[0] = transports::row_of<std::uint64_t>({{0, 4096}, 10, 11});
+  table[1] = transports::row_of<std::uint64_t>({{4096, 8192}, 20, 21});
+  ASSERT_EQ(transports::extents_in<std::uint64_t>(table).size(), 2U);
+  EXPECT_EQ(transports::extents_in<std::uint64_t>(table)[1].key, 21U);
+  EXPECT_TRUE(transports::extents_in<std::uint64_t>(table)[1].extent.holds(4096, 8192));
+  EXPECT_FALSE(transports::extents_in<std::uint64_t>(table)[1].extent.holds(4096, 8193));
+  EXPECT_FALSE(transports::extents_in<std::uint64_t>(table)[1].extent.holds(UINT64_MAX, 2));
+  table[0].extent.base ^= 1;
+  EXPECT_TRUE(transports::extents_in<std::uint64_t>(table).empty());
 }
 
 /// Where nothing is pinned, or a registration belongs to one engine, each engine registers the arena.

@@ -75,12 +75,12 @@ Check check_locked_memory(const Findings& found) {
   if (found.locked_bytes == UINT64_MAX) return {"memlock", State::ok, "unlimited", ""};
   return {"memlock", State::limit,
           fmt::format(
-              "{} KiB; shared memory and sockets lock nothing, fabrics that pin memory lock 256 MiB to 1 GiB per rank "
-              "and engine, or all of TORII_ARENA where it is set; in a program that calls mlockall(MCL_FUTURE) all "
-              "arenas count",
+              "{} KiB; shared memory and sockets lock nothing, fabrics that pin memory lock what a rank uses of its "
+              "arena, at most 1 GiB or TORII_ARENA, and some MiB for each engine; in a program that calls "
+              "mlockall(MCL_FUTURE) all arenas count",
               found.locked_bytes >> 10),
           "ulimit -l unlimited (for good: '* - memlock unlimited' in /etc/security/limits.conf; docker run --ulimit "
-          "memlock=-1), or TORII_ARENA as small as the limit divided by TORII_ENGINES"};
+          "memlock=-1)"};
 }
 
 Check check_userfaultfd(const Findings& found) {

@@ -65,21 +65,13 @@ bool Device::is_over_rxm() const noexcept {
 std::string Device::name() const { return name_of(*info_); }
 
 void Device::register_extent(std::byte* arena, const Extent& extent, fid_ep& endpoint) {
-  if (find_region(extent.offset, extent.bytes) != nullptr) return;
-  const std::size_t count = regions().size();
-  if (count == kExtentsMost) {
-    throw Error(Status::no_resource, "libfabric: " + name() + " has " + std::to_string(count) +
+  if (regions_.find(extent.offset, extent.bytes) != nullptr) return;
+  if (regions_.are_full()) {
+    throw Error(Status::no_resource, "libfabric: " + name() + " has " + std::to_string(kExtentsMost) +
                                          " parts of the arena registered, the most that peers can know");
   }
-  regions_[count].region = register_memory(arena + extent.offset, extent.bytes, FI_WRITE | FI_REMOTE_WRITE, endpoint,
-                                           "the arena (raise the limit of locked memory, ulimit -l)");
-  regions_[count].extent = extent;
-  regions_count_.store(count + 1, std::memory_order_release);
-}
-
-void Device::deregister_extents() noexcept {
-  const std::size_t count = regions_count_.exchange(0, std::memory_order_acq_rel);
-  for (std::size_t i = 0; i < count; ++i) regions_[i].region.reset();
+  regions_.add(extent, register_memory(arena + extent.offset, extent.bytes, FI_WRITE | FI_REMOTE_WRITE, endpoint,
+                                       "the arena (raise the limit of locked memory, ulimit -l)"));
 }
 
 Fid<fid_mr> Device::register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, fid_ep& endpoint,

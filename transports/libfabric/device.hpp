@@ -2,15 +2,14 @@
 // A device that a provider has opened, and the memory that is registered with it.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "runtime/fabric/extent.hpp"
 #include "transports/libfabric/api.hpp"
+#include "transports/network/regions.hpp"
 
 namespace torii::libfabric {
 
@@ -43,22 +42,9 @@ class Device {
   /// `what` ends the sentence of an error. Throws Error{no_resource}.
   Fid<fid_mr> register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, fid_ep& endpoint,
                               const std::string& what);
-  void deregister_extents() noexcept;
-  /// A registered part of the arena. Readers need no lock.
-  struct Region {
-    Extent extent;
-    Fid<fid_mr> region;
-  };
-  std::span<const Region> regions() const noexcept {
-    return {regions_.data(), regions_count_.load(std::memory_order_acquire)};
-  }
-  /// The region that holds [offset, offset + bytes) of the arena; nullptr if none does.
-  const Region* find_region(std::uint64_t offset, std::size_t bytes) const noexcept {
-    for (const Region& one : regions()) {
-      if (one.extent.holds(offset, bytes)) return &one;
-    }
-    return nullptr;
-  }
+  void deregister_extents() noexcept { regions_.clear(); }
+  using Regions = transports::Regions<Fid<fid_mr>>;
+  const Regions& regions() const noexcept { return regions_; }
   /// The address by which peers write to the first byte of registered memory: virtual, or 0.
   std::uint64_t remote_base(const std::byte* base) const noexcept {
     return (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uintptr_t>(base) : 0;
@@ -85,8 +71,7 @@ class Device {
   // Closed from the last to the first.
   Fid<fid_fabric> fabric_;
   Fid<fid_domain> domain_;
-  std::array<Region, kExtentsMost> regions_;
-  std::atomic<std::size_t> regions_count_ = 0;  ///< release: the regions before it do not change any more
+  Regions regions_;
   std::atomic<bool> is_kept_ = false;
 };
 

@@ -103,7 +103,6 @@ class Engine {
   void take_error() noexcept;
   void post_receives() noexcept;
 
-  int number_;
   Shared shared_;
   // Closed from the last to the first.
   std::shared_ptr<Device> device_;

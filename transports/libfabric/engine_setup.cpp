@@ -10,8 +10,7 @@
 namespace torii::libfabric {
 
 Engine::Engine(std::shared_ptr<Device> device, int number, const Shared& shared, const Options& options)
-    : number_(number),
-      shared_(shared),
+    : shared_(shared),
       device_(std::move(device)),
       own_(shared.ranks, Writes::bounce_bytes(device_->info(), shared.ranks, options)),
       endpoint_(device_, shared.ranks, shared.sleeps),
@@ -45,9 +44,9 @@ void Engine::pin(const Extent& extent) {
 /// Peers know the regions of the device in their order.
 void Engine::add_extent(const Extent& extent) {
   device_->register_extent(shared_.arena, extent, *endpoint_.get());
-  for (const Device::Region& one : device_->regions().subspan(own_.extents())) {
+  for (const Device::Regions::Region& one : device_->regions().all().subspan(own_.extents())) {
     const std::uint64_t base = device_->remote_base(shared_.arena + one.extent.offset) - one.extent.offset;
-    own_.add_extent({one.extent, base, fi_mr_key(one.region.get())});
+    own_.add_extent({one.extent, base, fi_mr_key(one.memory.get())});
   }
 }
 

@@ -161,8 +161,7 @@ void Fabric::open_over(const std::string& provider, std::vector<std::string> sou
   });
   // Pinning takes pages for good, so it waits until all ranks have opened the provider.
   together(bootstrap, [&] {
-    std::vector<Extent> extents = options.extents;
-    if (pinned_bytes_ == 0 || extents.empty()) extents = {{0, registered_bytes(options)}};
+    const std::vector<Extent> extents = options.extents_to_register(pinned_bytes_);
     for (const auto& engine : engines_) engine->make_ready(options, extents);
   });
 }

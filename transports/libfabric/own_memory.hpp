@@ -11,9 +11,12 @@
 #include "runtime/fabric/words.hpp"
 #include "transports/libfabric/api.hpp"
 #include "transports/libfabric/device.hpp"
-#include "transports/libfabric/extent_table.hpp"
+#include "transports/network/extent_table.hpp"
 
 namespace torii::libfabric {
+
+using RemoteExtent = transports::RemoteExtent<std::uint64_t>;
+using ExtentTable = transports::ExtentTable<std::uint64_t>;
 
 /// In this order: the bell, which is a line that anybody may write into; a word for each rank; a line of zeros for
 /// confirmed writes; the table of extents, which peers read; bounce memory.
@@ -35,14 +38,14 @@ class OwnMemory {
   std::size_t table_offset() const noexcept { return zeros_offset() + kLineBytes; }
   /// Adds a row behind the others; no more than the rows of a device, so there is room.
   void add_extent(const RemoteExtent& extent) noexcept {
-    const ExtentRow row = row_of(extent);
+    const auto row = transports::row_of(extent);
     std::memcpy(base_ + table_offset() + extents_++ * sizeof(row), &row, sizeof(row));
   }
   std::size_t extents() const noexcept { return extents_; }
   RemoteExtent first_extent() const noexcept {
-    ExtentRow row;
+    transports::ExtentRow<std::uint64_t> row;
     std::memcpy(&row, base_ + table_offset(), sizeof(row));
-    return {{row.offset, row.bytes}, row.base, row.key};
+    return row.extent;
   }
   std::span<std::byte> bounce() const noexcept { return {base_ + front_bytes(), bytes_ - front_bytes()}; }
   /// The last word of a rank; 0: none.

@@ -144,8 +144,8 @@ bool Writes::find_source(const Transfer& transfer, Gathered& from, BouncePool::P
     from.descriptors[0] = own_.descriptor();
     return true;
   }
-  const Device::Region* const region = local_keys_ ? region_of(transfer.source, transfer.bytes) : nullptr;
-  if (region != nullptr) from.descriptors[0] = fi_mr_desc(region->region.get());
+  const Device::Regions::Region* const region = local_keys_ ? region_of(transfer.source, transfer.bytes) : nullptr;
+  if (region != nullptr) from.descriptors[0] = fi_mr_desc(region->memory.get());
   if (transfer.leads) {
     piece = find_room(to, kLineBytes);
     if (piece.at == nullptr) return false;

@@ -13,7 +13,6 @@
 #include "runtime/fabric/words.hpp"
 #include "transports/libfabric/bounce_pool.hpp"
 #include "transports/libfabric/endpoint.hpp"
-#include "transports/libfabric/extent_table.hpp"
 #include "transports/libfabric/options.hpp"
 #include "transports/libfabric/own_memory.hpp"
 #include "transports/libfabric/shared.hpp"
@@ -148,9 +147,9 @@ class Writes {
   };
 
   /// The registered part of the arena that holds a source; nullptr: it is elsewhere.
-  const Device::Region* region_of(const std::byte* at, std::size_t bytes) const noexcept {
+  const Device::Regions::Region* region_of(const std::byte* at, std::size_t bytes) const noexcept {
     const auto offset = static_cast<std::uint64_t>(at - shared_.arena);
-    return at >= shared_.arena ? endpoint_.device().find_region(offset, bytes) : nullptr;
+    return at >= shared_.arena ? endpoint_.device().regions().find(offset, bytes) : nullptr;
   }
   bool is_copied(const Transfer& transfer) const noexcept {
     return local_keys_ && !transfer.confirms && region_of(transfer.source, transfer.bytes) == nullptr;

@@ -25,6 +25,11 @@ struct EngineOptions {
   std::size_t bytes_to_pin() const noexcept { return pinned_bytes != 0 ? pinned_bytes : arena_bytes; }
   /// What such providers pin at once; Transport::pin() adds to it. Empty: all of bytes_to_pin().
   std::vector<Extent> extents;
+  /// By a provider that pins so many bytes; 0: it does not pin.
+  std::vector<Extent> extents_to_register(std::size_t pinned) const {
+    if (pinned != 0 && !extents.empty()) return extents;
+    return {{0, pinned != 0 ? pinned : arena_bytes}};
+  }
   int engines = 4;
   /// "auto", or a provider by its name (TORII_PROVIDER). Equal on all ranks.
   std::string provider = "auto";

@@ -21,6 +21,11 @@ void Engine::connect(const std::vector<std::string>& cards) {
   worker_.connect(cards);
 }
 
+void Engine::pin(const Extent& extent) {
+  const std::lock_guard lock(mutex_);
+  if (!is_closed_) worker_.pin(extent);
+}
+
 Status Engine::put(const Put& put) noexcept {
   const std::lock_guard lock(mutex_);
   return writes_.put(put);
@@ -104,9 +109,9 @@ bool Engine::may_sleep(int&) noexcept {
 void Engine::close() noexcept {
   const std::lock_guard lock(mutex_);
   is_closed_ = true;
-  writes_.end();
-  shared_.sleepers.took();
   worker_.give_up();
+  writes_.end();  // a device reads nothing any more
+  shared_.sleepers.took();
 }
 
 }  // namespace torii::ucx

@@ -32,6 +32,8 @@ class Engine {
   /// Connects to the peers' engines of the same number. Throws Error.
   void connect(const std::vector<std::string>& cards);
 
+  /// Registers one more extent, if no other engine of the device has done so. Throws Error{no_resource}.
+  void pin(const Extent& extent);
   Status put(const Put& put) noexcept;
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept;
   /// Moves what UCX holds and handles messages; does nothing if another thread does so. False if there was nothing.

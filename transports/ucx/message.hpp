@@ -73,26 +73,28 @@ inline int read_sender(const void* header, std::size_t header_bytes, int ranks) 
 
 /// The data with which a peer reaches an engine. The views refer to the text that was read.
 struct Card {
-  std::uint64_t arena_base = 0;
+  std::uint64_t key_base = 0;  ///< where the memory begins for which the key is
   std::uint64_t secret = 0;
   std::string_view address;  ///< of the worker
-  std::string_view key;      ///< of the arena; empty if nobody puts
+  std::string_view key;      ///< of the table of the arena's extents; empty if nobody puts
+  std::string_view row;      ///< the first of the table
 };
 
 inline std::string write_card(const Card& card) {
-  const std::uint64_t front[] = {card.arena_base, card.secret, card.address.size()};
+  const std::uint64_t front[] = {card.key_base, card.secret, card.address.size(), card.key.size()};
   std::string text(reinterpret_cast<const char*>(front), sizeof(front));
-  return text.append(card.address).append(card.key);
+  return text.append(card.address).append(card.key).append(card.row);
 }
 
 /// Nothing if the text is not a card.
 inline std::optional<Card> read_card(std::string_view text) noexcept {
-  std::uint64_t front[3];
+  std::uint64_t front[4];
   if (text.size() < sizeof(front)) return std::nullopt;
   std::memcpy(front, text.data(), sizeof(front));
   text.remove_prefix(sizeof(front));
-  if (front[2] == 0 || front[2] > text.size()) return std::nullopt;
-  return Card{front[0], front[1], text.substr(0, front[2]), text.substr(front[2])};
+  if (front[2] == 0 || front[2] > text.size() || front[3] > text.size() - front[2]) return std::nullopt;
+  const std::string_view rest = text.substr(front[2]);
+  return Card{front[0], front[1], text.substr(0, front[2]), rest.substr(0, front[3]), rest.substr(front[3])};
 }
 
 }  // namespace torii::ucx

@@ -12,7 +12,6 @@ namespace torii::ucx {
 struct Shared {
   std::byte* arena;
   std::size_t arena_bytes;
-  std::size_t registered_bytes;  ///< of the arena, if engines put
   int rank;
   int ranks;
   transports::PeerStates& peers;

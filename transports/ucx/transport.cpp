@@ -48,8 +48,8 @@ UcxTransport::UcxTransport(Bootstrap& bootstrap, const Options& options) : Engin
 
   // UCX over InfiniBand would also keep memory of sent messages registered, unknown to the program.
   const std::size_t pinned_bytes = std::ranges::any_of(selections, pins_memory) ? options.bytes_to_pin() : 0;
-  const std::size_t registered_bytes = pinned_bytes != 0 ? pinned_bytes : options.arena_bytes;
-  const Shared shared = {arena_, options.arena_bytes, registered_bytes, rank_, ranks_, peers_, sleepers_};
+  const std::vector<Extent> extents = options.extents_to_register(pinned_bytes);
+  const Shared shared = {arena_, options.arena_bytes, rank_, ranks_, peers_, sleepers_};
   // UCX starts a thread for connections (one per process), which must not receive the program's signals.
   const BlockedSignals blocked;
   std::vector<std::shared_ptr<Device>> devices(selections.size());
@@ -61,7 +61,9 @@ UcxTransport::UcxTransport(Bootstrap& bootstrap, const Options& options) : Engin
       std::shared_ptr<Device>& device = devices[static_cast<std::size_t>(first - selections.begin())];
       if (device == nullptr || !device->is_shareable()) {
         device = std::make_shared<Device>(selection, manner, ranks_);
-        if (manner.puts) device->register_arena(arena_, registered_bytes);
+        for (const Extent& extent : extents) {
+          if (manner.puts) device->register_extent(arena_, extent);
+        }
       }
       engines_.push_back(std::make_unique<Engine>(device, number, shared));
     }

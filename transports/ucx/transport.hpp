@@ -21,6 +21,10 @@ class UcxTransport final : public transports::EngineTransport<Engine> {
   /// Waits up to a second for peers to confirm what was put to them.
   ~UcxTransport() override { finish(true); }
 
+  void pin(const Extent& extent) override {
+    if (capabilities_.pinned_bytes == 0) return;
+    for (const auto& engine : engines_) engine->pin(extent);
+  }
   bool is_arriving(std::uint64_t offset, std::size_t bytes) noexcept override {
     return std::ranges::any_of(engines_, [=](const auto& engine) { return engine->is_arriving(offset, bytes); });
   }

@@ -3,6 +3,8 @@
 #include "transports/ucx/worker.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -51,11 +53,13 @@ std::string Worker::card() const {
   check(ucp_worker_get_address(worker_.get(), &address, &address_bytes), "asking for the worker's address");
   const auto give_back = [this](ucp_address_t* it) { ucp_worker_release_address(worker_.get(), it); };
   const std::unique_ptr<ucp_address_t, decltype(give_back)> address_owner(address, give_back);
-  const std::string key = device_->arena_key();
-  return write_card({reinterpret_cast<std::uintptr_t>(shared_.arena),
+  const ExtentTable* const table = device_->table();
+  const PackedKey key = table != nullptr ? device_->table_key() : PackedKey{};
+  return write_card({reinterpret_cast<std::uintptr_t>(table),
                      secret_,
                      {reinterpret_cast<const char*>(address), address_bytes},
-                     key});
+                     {reinterpret_cast<const char*>(key.data.data()), key.bytes},
+                     {reinterpret_cast<const char*>(table), table != nullptr ? sizeof(table->front()) : 0}});
 }
 
 void Worker::connect(const std::vector<std::string>& cards) {
@@ -84,13 +88,34 @@ void Worker::connect(const std::vector<std::string>& cards) {
     }
     const ucs_status_t connected = ucp_ep_create(worker_.get(), &how, &to.endpoint);
     refuse_unless(connected == UCS_OK, ucs_status_string(connected));
-    to.arena_base = card->arena_base;
+    to.table_address = card->key_base;
     to.secret = card->secret;
     if (!manner.puts) continue;
     ucp_rkey_h key = nullptr;
     const ucs_status_t unpacked = ucp_ep_rkey_unpack(to.endpoint, card->key.data(), &key);
     refuse_unless(unpacked == UCS_OK, ucs_status_string(unpacked));
-    to.key.reset(key);
+    to.table_key.reset(key);
+    ExtentTable first{};
+    refuse_unless(card->row.size() == sizeof(first.front()), "its card is not whole");
+    std::memcpy(&first.front(), card->row.data(), sizeof(first.front()));
+    learn_places(to.peer, first);
+  }
+}
+
+void Worker::learn_places(int peer, const ExtentTable& table) noexcept {
+  Connection& to = connections_[static_cast<std::size_t>(peer)];
+  try {
+    const auto extents = transports::extents_in<PackedKey>(table);
+    for (std::size_t i = to.places.size(); i < extents.size(); ++i) {
+      const PackedKey& packed = extents[i].key;
+      ucp_rkey_h key = nullptr;
+      if (packed.bytes > packed.data.size() || ucp_ep_rkey_unpack(to.endpoint, packed.data.data(), &key) != UCS_OK) {
+        return;
+      }
+      to.places.push_back({extents[i].extent, extents[i].base, Connection::Key(key)});
+    }
+  } catch (const std::exception&) {
+    // Out of memory: payloads travel in messages.
   }
 }
 
@@ -129,7 +154,10 @@ void Worker::close(bool is_busy) noexcept {
 }
 
 void Worker::release_keys() noexcept {
-  for (Connection& to : connections_) to.key.reset();
+  for (Connection& to : connections_) {
+    to.table_key.reset();
+    to.places.clear();
+  }
 }
 
 void Worker::close_connections() noexcept {

@@ -21,10 +21,25 @@ namespace torii::ucx {
 struct Connection {
   const transports::EngineFailures* failures = nullptr;
   int peer = 0;
-  Owner<ucp_rkey_h, ucp_rkey_destroy> key;
   ucp_ep_h endpoint = nullptr;
-  std::uint64_t arena_base = 0;
   std::uint64_t secret = 0;
+  using Key = Owner<ucp_rkey_h, ucp_rkey_destroy>;
+  Key table_key;
+  std::uint64_t table_address = 0;
+  /// What can be put to, as the table had it when it was read last.
+  struct Place {
+    Extent extent;
+    std::uint64_t base = 0;  ///< makes an address of an offset in the arena
+    Key key;
+  };
+  std::vector<Place> places;
+
+  const Place* find(std::uint64_t offset, std::size_t bytes) const noexcept {
+    for (const Place& one : places) {
+      if (one.extent.holds(offset, bytes)) return &one;
+    }
+    return nullptr;
+  }
 };
 
 /// Not thread-safe but for wait_descriptor(): the engine has the lock. UCX calls back inside progress(), give_up() and
@@ -55,6 +70,11 @@ class Worker {
     shared_.peers.count_stranger();
     return false;
   }
+
+  /// Throws Error{no_resource}.
+  void pin(const Extent& extent) { device_->register_extent(shared_.arena, extent); }
+  /// Takes the rows of a peer's table that are new. What cannot be used is as if it was not there.
+  void learn_places(int peer, const ExtentTable& table) noexcept;
 
   /// Moves what UCX holds and handles messages. False if there was nothing.
   bool progress() noexcept {

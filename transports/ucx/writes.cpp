@@ -3,6 +3,7 @@
 #include "transports/ucx/writes.hpp"
 
 #include <cstring>
+#include <new>
 
 #include "runtime/base/tuned_constants.hpp"
 
@@ -39,7 +40,13 @@ Writes::Writes(Worker& worker, const Shared& shared)
 Status Writes::put(const Put& put) noexcept {
   use(put.peer);
   const bool has_payload = put.bytes != 0 && put.source != nullptr;
-  if (has_payload && device_.manner().puts && put.bytes > kMessageMost) return put_and_signal(put);
+  if (has_payload && device_.manner().puts && put.bytes > kMessageMost) {
+    const Connection& to = worker_.connection(put.peer);
+    const Connection::Place* const payload_place = to.find(put.target_offset, put.bytes);
+    const Connection::Place* const signal_place = to.find(put.signal_offset, sizeof(put.signal));
+    if (payload_place != nullptr && signal_place != nullptr) return put_and_signal(put, *payload_place, *signal_place);
+    read_table(put.peer);
+  }
   Header header = {put.target_offset, put.signal_offset, put.signal};
   const std::byte* source = put.source;
   std::size_t bytes = has_payload ? put.bytes : 0;
@@ -87,44 +94,79 @@ Status Writes::send(int peer, MessageId id, const Header& header, const std::byt
                  ucp_am_send_nbx(to.endpoint, id, &operation->header, sizeof(Header), payload, bytes, &how));
 }
 
+/// The peer has told an offset in memory that it has registered since. Until the table is here, payloads travel in
+/// messages.
+void Writes::read_table(int peer) noexcept {
+  std::unique_ptr<ExtentTable>& table = of(peer).table;
+  if (table != nullptr || is_cut(peer)) return;
+  table.reset(new (std::nothrow) ExtentTable);
+  Operation* const operation = table == nullptr ? nullptr : take(peer, sizeof(ExtentTable), nullptr);
+  if (operation == nullptr) return table.reset();
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  how.memory_type = UCS_MEMORY_TYPE_HOST;
+  how.cb.send = &Writes::on_read;
+  how.user_data = operation;
+  const Connection& to = worker_.connection(peer);
+  const ucs_status_ptr_t request =
+      ucp_get_nbx(to.endpoint, table.get(), sizeof(ExtentTable), to.table_address, to.table_key.get(), &how);
+  if (started(*operation, request) == Status::ok && UCS_PTR_IS_PTR(request)) return;
+  if (request == nullptr) worker_.learn_places(peer, *table);
+  table.reset();
+}
+
+void Writes::on_read(void* request, ucs_status_t status, void* data) {
+  const auto& operation = *static_cast<Operation*>(data);
+  Writes& self = *operation.writes;
+  Peer& from = self.of(operation.peer);
+  if (status == UCS_OK) self.worker_.learn_places(operation.peer, *from.table);
+  from.table.reset();
+  on_sent(request, status, data);
+}
+
 /// Puts the payload, a fence, and the signal as eight more bytes. The fence keeps the signal behind the payload, and a
 /// partly arrived word does not equal the signal. So neither a notice nor an atomic is needed (see Put::signal).
-Status Writes::put_and_signal(const Put& put) noexcept {
+Status Writes::put_and_signal(const Put& put, const Connection::Place& payload_place,
+                              const Connection::Place& signal_place) noexcept {
   if (is_cut(put.peer)) return Status::peer_lost;
   Operation* const payload = take(put.peer, put.bytes, put.owner);
   Operation* const signal = take(put.peer, sizeof(put.signal), put.owner);
   if (payload == nullptr || signal == nullptr) {
     for (Operation* const each : {payload, signal}) {
-      if (each != nullptr) end(*each);
+      if (each != nullptr) end(*each, Status::no_resource);
     }
     return Status::no_resource;
   }
   signal->header.signal = put.signal;
   const auto at = reinterpret_cast<std::uintptr_t>(put.source) - reinterpret_cast<std::uintptr_t>(shared_.arena);
-  const Status status =
-      put_bytes(*payload, put.source, put.target_offset, lies_in(at, put.bytes, shared_.registered_bytes));
+  const Device::Regions::Region* const source = device_.regions().find(at, put.bytes);
+  const Status status = put_bytes(*payload, put.source, payload_place, put.target_offset,
+                                  source == nullptr ? nullptr : source->memory.get());
   const ucs_status_t fenced = status == Status::ok ? ucp_worker_fence(worker_.get()) : UCS_OK;
   if (status != Status::ok || fenced != UCS_OK) {
-    end(*signal);
-    return status != Status::ok ? status : fail(put.peer, fenced, put.bytes);
+    const Status failure = status != Status::ok ? status : fail(put.peer, fenced, put.bytes);
+    end(*signal, failure);
+    return failure;
   }
-  return put_bytes(*signal, reinterpret_cast<const std::byte*>(&signal->header.signal), put.signal_offset, false);
+  return put_bytes(*signal, reinterpret_cast<const std::byte*>(&signal->header.signal), signal_place, put.signal_offset,
+                   nullptr);
 }
 
-Status Writes::put_bytes(Operation& operation, const std::byte* source, std::uint64_t offset,
-                         bool is_in_arena) noexcept {
+/// `memory`: the registration of the source; nullptr: UCX finds it out.
+Status Writes::put_bytes(Operation& operation, const std::byte* source, const Connection::Place& place,
+                         std::uint64_t offset, ucp_mem_h memory) noexcept {
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   how.memory_type = UCS_MEMORY_TYPE_HOST;
   how.cb.send = &Writes::on_sent;
   how.user_data = &operation;
-  if (is_in_arena) {
+  if (memory != nullptr) {
     how.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
-    how.memh = device_.arena();
+    how.memh = memory;
   }
   const Connection& to = worker_.connection(operation.peer);
   return started(operation,
-                 ucp_put_nbx(to.endpoint, source, operation.bytes, to.arena_base + offset, to.key.get(), &how));
+                 ucp_put_nbx(to.endpoint, source, operation.bytes, place.base + offset, place.key.get(), &how));
 }
 
 void Writes::flush(int peer) noexcept {
@@ -146,11 +188,13 @@ Status Writes::started(Operation& operation, ucs_status_ptr_t request) noexcept 
   const ucs_status_t status = UCS_PTR_STATUS(request);
   const int peer = operation.peer;
   const std::size_t bytes = operation.bytes;
-  end(operation);
-  return status == UCS_OK ? Status::ok : fail(peer, status, bytes);
+  const Status result = status == UCS_OK ? Status::ok : fail(peer, status, bytes);
+  end(operation, result);
+  return result;
 }
 
-void Writes::end(Operation& operation) noexcept {
+void Writes::end(Operation& operation, Status status) noexcept {
+  if (status != Status::ok) operation.hold.fail(status);
   operation.hold.let_go();
   operations_.give_back(operation);
 }
@@ -158,10 +202,10 @@ void Writes::end(Operation& operation) noexcept {
 void Writes::on_sent(void* request, ucs_status_t status, void* data) {
   auto& operation = *static_cast<Operation*>(data);
   Writes& self = *operation.writes;
-  if (status != UCS_OK) (void)self.fail(operation.peer, status, operation.bytes);
+  const Status result = status == UCS_OK ? Status::ok : self.fail(operation.peer, status, operation.bytes);
   --self.of(operation.peer).in_flight;
   self.in_flight_.fetch_sub(1, std::memory_order_acq_rel);
-  self.end(operation);
+  self.end(operation, result);
   ucp_request_free(request);
 }
 
@@ -171,12 +215,12 @@ Status Writes::fail(int peer, ucs_status_t status, std::size_t bytes) const noex
 
 void Writes::let_go_of_lost() noexcept {
   for (Operation& operation : operations_.all()) {
-    if (is_cut(operation.peer)) operation.hold.let_go();
+    if (worker_.failures().has_lost(operation.peer)) operation.hold.fail(Status::peer_lost);
   }
 }
 
 void Writes::end() noexcept {
-  for (Operation& operation : operations_.all()) operation.hold.let_go();
+  for (Operation& operation : operations_.all()) operation.hold.fail(Status::transport);
 }
 
 bool Writes::is_quiet() const noexcept {

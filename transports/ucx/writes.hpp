@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "runtime/fabric/transport.hpp"
@@ -47,6 +48,7 @@ class Writes {
   struct Peer {
     std::uint32_t in_flight = 0;
     bool is_used = false;
+    std::unique_ptr<ExtentTable> table;  ///< while it is being read
   };
 
   /// Memory that UCX reads until a write completes, and the state of the write.
@@ -62,14 +64,18 @@ class Writes {
 
   Peer& of(int peer) noexcept { return peers_[static_cast<std::size_t>(peer)]; }
   Operation* take(int peer, std::size_t bytes, PutCount* owner) noexcept;
-  Status put_and_signal(const Put& put) noexcept;
-  Status put_bytes(Operation& operation, const std::byte* source, std::uint64_t offset, bool is_in_arena) noexcept;
+  void read_table(int peer) noexcept;
+  Status put_and_signal(const Put& put, const Connection::Place& payload_place,
+                        const Connection::Place& signal_place) noexcept;
+  Status put_bytes(Operation& operation, const std::byte* source, const Connection::Place& place, std::uint64_t offset,
+                   ucp_mem_h memory) noexcept;
   /// Counts the operation, or ends it if UCX has completed it already or refused it.
   Status started(Operation& operation, ucs_status_ptr_t request) noexcept;
-  void end(Operation& operation) noexcept;
+  void end(Operation& operation, Status status) noexcept;
   Status fail(int peer, ucs_status_t status, std::size_t bytes) const noexcept;
 
   static void on_sent(void* request, ucs_status_t status, void* operation);
+  static void on_read(void* request, ucs_status_t status, void* operation);
 
   Worker& worker_;
   const Device& device_;
