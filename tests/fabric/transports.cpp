@@ -22,9 +22,6 @@
 namespace torii::tests {
 namespace {
 
-/// The address of an RDMA device, if `./dev verbs` names one; nothing elsewhere.
-const char* rdma_address() { return std::getenv("TORII_TEST_RDMA_ADDRESS"); }
-
 /// Engines use the loopback interface, which no RDMA device stands on.
 std::vector<std::string> source_addresses() { return {rdma_address() != nullptr ? rdma_address() : "127.0.0.1"}; }
 
@@ -189,6 +186,8 @@ const std::map<std::string, Open>& table() {
 }
 
 }  // namespace
+
+const char* rdma_address() { return std::getenv("TORII_TEST_RDMA_ADDRESS"); }
 
 std::unique_ptr<OpenTransport> open_transport(const std::string& name, Bootstrap& bootstrap, int engines) {
   const auto& rows = table();

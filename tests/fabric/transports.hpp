@@ -14,6 +14,9 @@ namespace torii::tests {
 
 inline constexpr std::size_t kArenaBytes = std::size_t{32} << 20;
 
+/// The address of an RDMA device, if `./dev verbs` names one; nullptr elsewhere.
+const char* rdma_address();
+
 /// A rank's transport and the memory that it puts into.
 class OpenTransport {
  public:

@@ -8,7 +8,7 @@ readonly calls=(all_reduce alltoall broadcast reduce_scatter all_gather barrier 
 readonly calls_short=("${calls[@]:0:4}")
 
 # Cases on one machine, in this order, and on two.
-readonly on_one=(device "${calls[@]}" collectives sends transport deaths memlock)
+readonly on_one=(device "${calls[@]}" collectives sends transport silent deaths memlock)
 readonly on_two=(joined lossy delayed killed link_down device_deleted)
 
 declare -rA about=(
@@ -17,6 +17,7 @@ declare -rA about=(
   [collectives]="conformance of collectives: every element against the verifier's expression"
   [sends]="conformance of sends and receives"
   [transport]="the scenarios of the transport interface, with ranks as processes"
+  [silent]="a rank takes nothing for 4 s, with more notices under way to it than receives are posted: others go on"
   [deaths]="deaths and aborts, on KVM also ranks that stop or are late: one cause on all survivors"
   [memlock]="a user who may lock 64 KiB gets a message that names the limit"
   [joined]="two machines join over TCP and sum"

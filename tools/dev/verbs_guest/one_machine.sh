@@ -69,12 +69,24 @@ case_sends() {
   TORII_ENGINES=2 conformance conformance test_send_recv.cpp "$some"
 }
 
-# A short run plays a third of the scenarios.
+# A short run plays a third of the scenarios, and not that of case_silent.
 case_transport() {
   local row=verbs_ofi_rxm
   [[ $fabric == libfabric ]] || row=ucx_rc
   [[ $full == no ]] || export TORII_TEST_FULL=1
   TORII_TEST_RDMA_ADDRESS=10.7.0.1 conformance fabric test_processes.cpp "*/$row"
+}
+
+case_silent() {
+  local engines row='verbs;ofi_rxm'
+  [[ $fabric == libfabric ]] || row=ucx_rc
+  export TORII_TEST_RDMA_ADDRESS=10.7.0.1
+  for engines in 1 4; do
+    limited "$bin/torii-run" -n 3 -- "$tests/fabric_rank" "$row" "$engines" silent_peer 1 >"$output" 2>&1
+    cat "$output"
+    (($(grep -c 'has played silent_peer' "$output") == 3)) || fail "$engines engines"
+  done
+  (($(counter send_rnr_err) == 0)) || fail "the device had no receive for $(counter send_rnr_err) packets"
 }
 
 case_deaths() {
