@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The perf binaries' own arithmetic: data that depends on (seed, rank, index, type) only, comparison and hash with
-// NaNs and padding, sizes, statistics.
+// NaNs and padding, sizes, statistics; and how the host is named.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <set>
 #include <string>
@@ -13,11 +15,13 @@
 #include "perf/common/buffers.hpp"
 #include "perf/common/data.hpp"
 #include "perf/common/failure.hpp"
+#include "perf/common/host.hpp"
 #include "perf/common/measure.hpp"
 #include "perf/common/names.hpp"
 #include "reduce_kernels/average.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/numbers.hpp"
+#include "tests/support/folder_test.hpp"
 
 namespace torii::perf {
 namespace {
@@ -189,6 +193,38 @@ TEST(PerfStatistics, MediansOverBlocks) {
   EXPECT_DOUBLE_EQ(busbw_factor(TORII_ALLREDUCE, 4), 1.5);
   EXPECT_DOUBLE_EQ(busbw_factor(TORII_ALL_GATHER, 4), 0.75);
   EXPECT_DOUBLE_EQ(busbw_factor(TORII_BROADCAST, 4), 1);
+}
+
+/// A made-up root folder.
+class PerfHost : public tests::FolderTest {
+ protected:
+  void add(const std::string& folder) const { std::filesystem::create_directories(folder_ / folder); }
+  void set_model(const std::string& model) const {
+    add("proc");
+    write("proc/cpuinfo", "processor\t: 0\nmodel name\t: " + model + "\nflags\t\t: fpu\n");
+  }
+  /// Without the number of CPUs, which is that of this machine.
+  std::string told() const {
+    std::string text = host(folder_);
+    const std::string cpus = ", " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) + " CPUs";
+    const size_t at = text.find(cpus);
+    return at == std::string::npos ? "no number in: " + text : text.erase(at, cpus.size());
+  }
+};
+
+TEST_F(PerfHost, SaysWhatIsEmulated) {
+  EXPECT_EQ(told(), "unknown CPU");
+  set_model("AMD EPYC");
+  EXPECT_EQ(told(), "AMD EPYC");
+  add("sys/class/infiniband/mlx5_0/device");
+  EXPECT_EQ(told(), "AMD EPYC");
+  add("sys/class/infiniband/rxe1");
+  add("sys/class/infiniband/rxe0/ports");
+  EXPECT_EQ(told(), "AMD EPYC, emulation of rxe0, of rxe1");
+  set_model("QEMU TCG CPU version 2.5+");
+  EXPECT_EQ(told(), "QEMU TCG CPU version 2.5+, emulation of its CPUs, of rxe0, of rxe1");
+  std::filesystem::remove_all(folder_ / "sys");
+  EXPECT_EQ(told(), "QEMU TCG CPU version 2.5+, emulation of its CPUs");
 }
 
 }  // namespace

@@ -8,12 +8,13 @@ readonly calls=(all_reduce alltoall broadcast reduce_scatter all_gather barrier 
 readonly calls_short=("${calls[@]:0:4}")
 
 # Cases on one machine, in this order, and on two.
-readonly on_one=(device "${calls[@]}" collectives sends transport silent deaths memlock)
+readonly on_one=(device "${calls[@]}" perf collectives sends transport silent deaths memlock)
 readonly on_two=(joined lossy delayed killed link_down device_deleted)
 
 declare -rA about=(
   [device]="torii-info finds the device and two processes join over it"
   [barrier]="barrier_perf with every pair of ranks and engines"
+  [perf]="all_reduce_perf as users call it; its header and rows say emulation (with --full, all perf programs)"
   [collectives]="conformance of collectives: every element against the verifier's expression"
   [sends]="conformance of sends and receives"
   [transport]="the scenarios of the transport interface, with ranks as processes"

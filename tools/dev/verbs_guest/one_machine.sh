@@ -47,6 +47,26 @@ case_call() {
   return "$worst"
 }
 
+# What is set above makes runs short, but the defaults have to work too.
+case_perf() {
+  local call code before rows=$scratch/rows
+  unset TORII_TRANSPORT TORII_PROVIDER TORII_ARENA TORII_TIMEOUT
+  for call in "${calls[@]}"; do
+    before=$(sent_packets)
+    limited "$bin/${call}_perf" --ranks 2 --transport "$fabric" -b 8 -e 1M -f 8 --json "$rows" >"$output" 2>&1
+    code=$?
+    cat "$output"
+    ((code == 0)) || fail "$call: exit code $code"
+    grep -q 'data: OK' "$output" || fail "$call: the data is not OK"
+    (($(sent_packets) > before)) || fail "$call: no packet went over $device"
+    grep -qE "^# torii .*emulation of .*$device" "$output" || fail "$call: the header does not say what is emulated"
+    grep -q '"host":' "$rows" || fail "$call: there are no rows"
+    ! grep -vqE "\"host\":\"[^\"]*emulation of .*$device" "$rows" || fail "$call: a row does not say what is emulated"
+    rm "$rows"
+    if [[ $full == no ]]; then break; fi
+  done
+}
+
 # conformance FOLDER FILE FILTER: tests of this file, which must all pass.
 conformance() {
   limited "$tests/${1}_tests" --files="tests/$1/$2" --gtest_filter="$3" >"$output" 2>&1
