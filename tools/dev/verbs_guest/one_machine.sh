@@ -125,6 +125,7 @@ case_memlock() {
   mount --bind "$tree" "$scratch/tree"
   (
     ulimit -l 64
+    unset TORII_TEST_MODULES
     export LD_LIBRARY_PATH=$scratch/tree/build/release/lib:$scratch/tree/build/release/lib/torii
     cd "$scratch/tree/build/release/bin" || exit
     limited setpriv --reuid=65534 --regid=65534 --clear-groups ./torii-run -n 2 -- ./all_reduce_perf -b 4 -e 4
