@@ -111,7 +111,8 @@ case_link_down() {
 }
 
 # The kernel may keep a device that is in use until its last user has closed it: then the command waits, and the ranks
-# may work on. Otherwise they see errors. They may not hang, so they work for a limited time.
+# may work on. Otherwise they see errors. They may not hang, so they work for a limited time. ofi_rxm may end the rank
+# whose device goes (docs/transports.md, Leaving): then its peer must notice that death.
 delete_device() { rdma link delete "$device" & }
 
 case_device_deleted() {
@@ -120,6 +121,10 @@ case_device_deleted() {
   start_rank "$tests/failure_rank" work 0 "$((2 * deadline_s))000000" 4096
   fault delete_device
   wait_for_rank
+  if ((machine == 2 && code == 139)) && [[ $fabric == libfabric ]]; then
+    echo "ofi_rxm has ended the rank with a segmentation fault"
+    return
+  fi
   expect_end '0 1' 'died during|the transport failed|no progress for|has worked' \
     "$(((2 * deadline_s + 3 * patience) * 1000))"
 }
