@@ -135,18 +135,22 @@ TEST(UcxConfig, HasWhatTheDevicesNeedUnlessTheUserHasSetIt) {
   const std::string domain = major == 1 && minor < 17 ? "\n" : "\nIB_";
   tests::expect_holds(all, domain + "PCI_RELAXED_ORDERING=no\n");
   tests::expect_holds(all, domain + "GID_INDEX=3\n");
+  tests::expect_holds(all, domain + "ASYNC_EVENTS=no\n");
   EXPECT_EQ(all.find("ETH_DGID_CHECK=no\n") != std::string::npos, is_old) << all;
   {
-    const transports::EnvironmentMeanwhile user({{"UCX_IB_GID_INDEX", "1"}, {"UCX_UD_VERBS_ETH_DGID_CHECK", "yes"}});
+    const transports::EnvironmentMeanwhile user(
+        {{"UCX_IB_GID_INDEX", "1"}, {"UCX_UD_VERBS_ETH_DGID_CHECK", "yes"}, {"UCX_IB_ASYNC_EVENTS", "yes"}});
     const std::string rest = settings_of(selection);
     EXPECT_EQ(rest.find("GID_INDEX"), std::string::npos) << rest;
     EXPECT_EQ(rest.find("DGID_CHECK"), std::string::npos) << rest;
+    EXPECT_EQ(rest.find("ASYNC_EVENTS"), std::string::npos) << rest;
   }
   selection.is_plain_verbs = false;
   selection.gid_index.clear();
   const std::string less = settings_of(selection);
   EXPECT_EQ(less.find("GID_INDEX"), std::string::npos) << less;
   EXPECT_EQ(less.find("DGID_CHECK"), std::string::npos) << less;
+  EXPECT_EQ(less.find("ASYNC_EVENTS"), std::string::npos) << less;
 }
 
 }  // namespace

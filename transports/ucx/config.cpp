@@ -75,6 +75,9 @@ Config make_config(const Selection& selection) {
   }
   const bool chooses_check = set_by_user("UCX_UD_VERBS_ETH_DGID_CHECK") || set_by_user("UCX_UD_ETH_DGID_CHECK");
   if (drops_own_packets(selection) && !chooses_check) set("UD_ETH_DGID_CHECK", "no");
+  // rxe of Linux 6.12 says more than once that a queue pair has ended, upon which UCX up to 1.20 aborts the process.
+  // Queue pairs of closed connections then stay until their engine is closed.
+  if (selection.is_plain_verbs && !set_by_user("UCX_IB_ASYNC_EVENTS")) set(name_of("IB_", "ASYNC_EVENTS"), "no");
   // Left to itself, UCX takes the first address of the port, which may be in another VLAN.
   if (!selection.gid_index.empty() && !set_by_user("UCX_IB_GID_INDEX")) {
     set(name_of("IB_", "GID_INDEX"), selection.gid_index);
