@@ -176,6 +176,8 @@ std::unique_ptr<CallClass> PlanMaker::make_class(const CallSpec& spec, const Cla
   PlanRequest& request = selected.request;
   const std::size_t unit_bytes = std::max<std::size_t>(1, key.long_unit_bytes);
   request.tuning.segment_bytes = round_up(request.tuning.segment_bytes, unit_bytes);
+  const std::size_t most = members_.transport().capabilities().put_bytes_most;
+  if (most != 0 && request.tuning.segment_bytes > most) request.tuning.segment_bytes = most / unit_bytes * unit_bytes;
   const Plan plan = fitting_plan(selected, members_.rank(), unit_bytes, key.widening, rules_.rings);
   auto made = std::make_unique<CallClass>();
   made->key = key;

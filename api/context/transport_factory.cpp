@@ -96,14 +96,6 @@ std::shared_ptr<const void> pin(Bootstrap& bootstrap, Transport& fabric, shared_
   return arena.pin(least, pinned, [&fabric](const Extent& extent) { fabric.pin(extent); });
 }
 
-/// A longer segment could never be put.
-void check_segment(const Settings& settings, const Capabilities& fabric) {
-  if (fabric.put_bytes_most == 0 || settings.segment_bytes <= fabric.put_bytes_most) return;
-  throw Error(Status::invalid_argument, "TORII_SEGMENT is " + std::to_string(settings.segment_bytes) +
-                                            "; one put over " + std::string(fabric.name) + " here has at most " +
-                                            std::to_string(fabric.put_bytes_most) + " bytes; set it lower");
-}
-
 }  // namespace
 
 std::unique_ptr<Nodes> find_nodes(Bootstrap& bootstrap, const Settings& settings) {
@@ -135,7 +127,8 @@ std::unique_ptr<Transport> open_transport(Bootstrap& bootstrap, const Settings& 
   options.arena = arena.base();
   options.arena_bytes = arena.bytes();
   options.pinned_bytes = wanted_pinned_bytes(settings, nodes, arena);
-  options.extents = arena.extents_to_pin(options.pinned_bytes);
+  const auto extents = arena.extents_to_pin(options.pinned_bytes);
+  options.extents = *extents;
   options.engines = settings.engines;
   options.provider = settings.provider;
   options.source_addresses = source_addresses(bootstrap, settings, nodes);
@@ -156,7 +149,6 @@ std::unique_ptr<Transport> open_transport(Bootstrap& bootstrap, const Settings& 
   options.lives = lives.get();
   auto between = open_fabric(bootstrap, settings, options);
   lives->watch_the_rest();
-  check_segment(settings, between->capabilities());
   auto pinning = pin(bootstrap, *between, arena, options.extents);
   return std::make_unique<mixed::Mixed>(nodes, std::move(inside), std::move(between), std::move(lives),
                                         std::move(pinning));

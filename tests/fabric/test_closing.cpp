@@ -242,5 +242,61 @@ TEST_F(ClosedEngines, WakeWhoWaitsForTheEndOfAPut) {
   open(sleep, play, tests::named_verbs_modes());
 }
 
+/// To a peer that has not closed the engine.
+TEST_F(ClosedEngines, StillShowWhatIsPinned) {
+  constexpr std::size_t kPart = std::size_t{40} << 20;
+  const auto small = [](Options& options) { options.extents = {{0, kPart}}; };
+  const auto play = [](Ranks& ranks) {
+    PutOwner owner;
+    if (ranks.rank == 0) {
+      ranks.fabric.close_engines(2);
+      ranks.fabric.pin({kPart, kArena - kPart});
+    }
+    ranks.meet();
+    if (ranks.rank == 1) {
+      Put put = ranks.long_put(owner);
+      put.bytes = 100'000;
+      put.signal_offset = kPart;
+      put.target_offset = kPart + kLineBytes;
+      EXPECT_EQ(ranks.fabric.put(put), Status::ok);
+      ranks.progress_until([&] { return owner.drained(); });
+      EXPECT_TRUE(owner.drained());
+      EXPECT_EQ(owner.status(), Status::ok);
+      EXPECT_EQ(ranks.fabric.progress(), Status::ok) << ranks.fabric.failure_text();
+    } else {
+      ranks.progress_until([&] { return ranks.arena[kPart + kLineBytes] == std::byte{7}; }, 2000);
+    }
+    ranks.meet();
+  };
+  open(small, play, tests::named_verbs_modes());
+}
+
+TEST_F(ClosedEngines, RefuseAPutThatIsTooLongBeforeItWaits) {
+  const auto play = [](Ranks& ranks) {
+    PutOwner owner;
+    PutOwner refused;
+    const std::vector<std::byte> outside(std::size_t{6} << 20, std::byte{9});
+    if (ranks.rank == 1) {
+      EXPECT_EQ(ranks.fabric.put(ranks.long_put(owner)), Status::ok);
+      for (int i = 0; i < 100; ++i) EXPECT_EQ(ranks.fabric.put_word(0, 2048 + 8, 1), Status::ok);
+      Put put = ranks.long_put(refused);
+      put.source = outside.data();
+      put.bytes = outside.size();
+      put.signal_offset = 1024;
+      put.target_offset = std::size_t{30} << 20;
+      put.signal = 77;
+      EXPECT_EQ(ranks.fabric.put(put), Status::invalid_argument);
+      EXPECT_EQ(refused.status(), Status::invalid_argument);
+      EXPECT_TRUE(refused.drained());
+    }
+    ranks.meet();
+    if (ranks.rank == 1) return ranks.progress_until([&] { return owner.drained(); });
+    ranks.progress_until([&] { return load_word(ranks.arena + kSignal) == 5; });
+    EXPECT_EQ(load_word(ranks.arena + kSignal), 5U);
+    EXPECT_NE(load_word(ranks.arena + 1024), 77U) << "a signal without its payload";
+  };
+  open([](Options&) {}, play, tests::named_verbs_modes());
+}
+
 }  // namespace
 }  // namespace torii::libfabric

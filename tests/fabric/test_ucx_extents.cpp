@@ -119,6 +119,30 @@ TEST(UcxEngines, GrowByExtentsThatPeersFindByThemselves) {
   });
 }
 
+/// A connection that is being closed may still end the reading of a table.
+TEST(UcxEngines, LearnNothingOfAPeerWhoseConnectionIsClosed) {
+  constexpr std::size_t kPart = std::size_t{64} << 10;
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
+    std::vector<std::byte> arena(kPart);
+    transports::PeerStates peers(2, 1);
+    transports::Sleepers sleepers;
+    const int peer = 1 - bootstrap.rank();
+    const Shared shared = {arena.data(), kPart, bootstrap.rank(), 2, peers, sleepers};
+    const Manner manner = {.puts = true, .peer_errors = true, .wakes = false};
+    const auto device = std::make_shared<Device>(find_selections("tcp", {"127.0.0.1"}).at(0), manner, 2);
+    device->register_extent(arena.data(), {0, kPart});
+    Worker worker(device, 0, shared);
+    worker.connect(gather_texts(bootstrap, worker.card()));
+    EXPECT_NE(worker.connection(peer).find(0, kPart), nullptr);
+    gather_values(bootstrap, 0);
+    worker.give_up();
+    worker.learn_places(peer, *device->table());
+    EXPECT_EQ(worker.connection(peer).find(0, kPart), nullptr);
+    gather_values(bootstrap, 0);
+    worker.close(false);
+  });
+}
+
 TEST(UcxEngines, SayWhatCannotBePinned) {
   const Manner manner = {.puts = true, .peer_errors = true, .wakes = false};
   Device device(find_selections("tcp", {"127.0.0.1"}).at(0), manner, 1);

@@ -106,6 +106,8 @@ Status Engine::send_word(const Put& put, std::uint64_t value, std::uint64_t noti
 /// If the provider is busy, completions may make room.
 Status Engine::send(const Transfer& transfer) noexcept {
   if (writes_.is_cut(transfer.peer)) return Status::peer_lost;
+  // Before anything of the put is sent or waits: a signal must not come without its payload.
+  if (writes_.is_too_long(transfer)) return Status::invalid_argument;
   writes_.use(transfer.peer);
   if (writes_.target(transfer.peer).waiting != 0) return writes_.delay(transfer);
   const ssize_t code = writes_.post(transfer);
@@ -118,12 +120,12 @@ Status Engine::send(const Transfer& transfer) noexcept {
 bool Engine::progress() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
-  if (is_closed_) return end_more();
   if (shared_.peers.changes() != seen_changes_) {
     seen_changes_ = shared_.peers.changes();
     writes_.let_go_of_lost();
     shared_.sleepers.took();
   }
+  if (is_closed_) return end_more();
   const bool came = take_completions();
   if (came) shared_.sleepers.took();
   if (receives_.are_owed()) post_receives();

@@ -38,7 +38,7 @@ void Engine::make_ready(const Options& options, const std::vector<Extent>& exten
 
 void Engine::pin(const Extent& extent) {
   const std::lock_guard lock(mutex_);
-  if (!is_closed_) add_extent(extent);
+  if (!is_closed_ || is_ending_) add_extent(extent);
 }
 
 /// Peers know the regions of the device in their order.

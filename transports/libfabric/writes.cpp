@@ -164,8 +164,6 @@ bool Writes::find_source(const Transfer& transfer, Gathered& from, BouncePool::P
 
 /// Posts a write whose source the provider reads until it completes.
 ssize_t Writes::post_counted(const Transfer& transfer, const RemoteExtent& place) noexcept {
-  if (transfer.total() > info_.ep_attr->max_msg_size) return -FI_EMSGSIZE;
-  if (is_copied(transfer) && !pool_stock_.can_hold(BouncePool::piece_bytes(transfer.bytes))) return -FI_EMSGSIZE;
   Operation* const operation = find_operation(transfer);
   if (operation == nullptr) return -FI_EAGAIN;
   Gathered from;

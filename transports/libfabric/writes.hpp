@@ -87,6 +87,11 @@ class Writes {
     return info_.tx_attr->iov_limit >= 2 && (!local_keys_ || region_of(source, bytes) != nullptr);
   }
 
+  /// Whether the provider cannot take it, or no bounce memory holds its source.
+  bool is_too_long(const Transfer& transfer) const noexcept {
+    return transfer.total() > info_.ep_attr->max_msg_size ||
+           (is_copied(transfer) && !pool_stock_.can_hold(BouncePool::piece_bytes(transfer.bytes)));
+  }
   /// Posts a write, or lets it wait if the provider is busy.
   Status start(const Transfer& transfer) noexcept;
   /// 0, or -FI_EAGAIN if the provider is busy or the peer's table has to be read, or the code of a failure. Nothing may
@@ -111,10 +116,8 @@ class Writes {
   /// The same without writes to lost peers, and, if wanted, without confirmed ones.
   bool is_quiet(bool but_for_confirmed) const noexcept;
 
-  /// Records that a write of so many bytes to the peer has failed. One that is too long (-FI_EMSGSIZE) is refused, and
-  /// nothing else.
+  /// Records that a write of so many bytes to the peer has failed.
   Status fail(int peer, std::int64_t code, std::size_t bytes) noexcept {
-    if (code == -FI_EMSGSIZE) return Status::invalid_argument;
     return failures_.fail_write(peer, bytes, code_text(code), is_lost_connection(code));
   }
   /// Stops the engine for all peers.

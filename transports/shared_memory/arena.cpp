@@ -170,7 +170,7 @@ std::size_t Arena::allocate(std::size_t bytes, Backing backing) {
   const std::size_t offset = take(rounded, big ? kBig : kSmall);
   range.key() = offset;
   try {
-    if (backing == Backing::reserved) populate(offset, rounded);
+    if (backing == Backing::reserved && !is_pinned()) populate(offset, rounded);
   } catch (...) {
     give_back(std::move(range));
     throw;
@@ -216,9 +216,10 @@ std::size_t Arena::take(std::size_t bytes, std::size_t alignment) {
     offset = find_room(bytes, alignment);
   }
   if (offset) return *offset;
-  throw Error(Status::no_resource, "the arena of " + std::to_string(capacity_bytes()) + " bytes has no " +
-                                       std::to_string(bytes) + " bytes in one piece left (" +
-                                       std::to_string(used_bytes_) + " are in use); raise TORII_ARENA");
+  throw Error(Status::no_resource,
+              "the arena of " + std::to_string(capacity_bytes()) + " bytes has no " + std::to_string(bytes) +
+                  " bytes in one piece left (" + std::to_string(used_bytes_) + " are in use); " +
+                  (extents_.size() == kExtentsMost ? "it has as many extents as can be pinned" : "raise TORII_ARENA"));
 }
 
 std::optional<std::size_t> Arena::find_room(std::size_t bytes, std::size_t alignment) {
@@ -278,14 +279,18 @@ void Arena::give_back(Ranges::node_type range) noexcept {
 
   const std::size_t hole_first = std::max(round_up(first, kPageBytes), round_down(offset, kPageBytes));
   const std::size_t hole_end = std::min(round_down(end, kPageBytes), round_up(offset + bytes, kPageBytes));
-  if (hole_first < hole_end) release(hole_first, hole_end - hole_first);
+  if (hole_first < hole_end) give_back_pages(hole_first, hole_end - hole_first);
 }
 
-void Arena::release(std::size_t offset, std::size_t bytes) noexcept {
-  if (is_pinned()) {
+void Arena::give_back_pages(std::size_t offset, std::size_t bytes) noexcept {
+  if (is_pinned() || keepers_ != 0) {
     std::memset(base() + offset, 0, bytes);
-    return;
+  } else {
+    punch(offset, bytes);
   }
+}
+
+void Arena::punch(std::size_t offset, std::size_t bytes) noexcept {
   while (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                    static_cast<off_t>(bytes)) != 0) {
     // Without a hole the pages must at least be zero, because allocate() promises that.
@@ -302,7 +307,6 @@ void Arena::ask_platform(std::size_t bytes) {
 
 /// Takes the pages of a range from the machine. Throws Error{no_resource}; give_back() then makes the holes.
 void Arena::populate(std::size_t offset, std::size_t bytes) {
-  if (is_pinned()) return;  // they are there already
   if (bytes > kPiece) ask_for(bytes, bytes);
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(kPiece, bytes - done);

@@ -62,8 +62,8 @@ class Arena {
   /// Pins a further extent with a fabric. Throws Error{no_resource}.
   using Pinner = std::function<void(const Extent& extent)>;
   /// The extents with which a fabric that pins begins: all that are pinned already, or one that holds what is in use,
-  /// of `most` bytes at most.
-  std::vector<Extent> extents_to_pin(std::size_t most) const;
+  /// of `most` bytes at most. Until the result is destroyed, which may be after pin(), pages that are freed stay.
+  std::shared_ptr<const std::vector<Extent>> extents_to_pin(std::size_t most);
   /// A fabric has pinned these extents, and will pin others by `pinner`, one at a time, until the result is destroyed.
   /// From now on only pinned memory is handed out, of the first `most` bytes, a multiple of 64 KiB. No allocation
   /// crosses the ends of extents, and their pages stay: the fabric writes to the pages that it knows. Nothing behind
@@ -98,12 +98,17 @@ class Arena {
   /// Error{no_resource}; release() then gives back the pages taken so far.
   void reserve(std::size_t offset, std::size_t bytes) {
     ask_platform(bytes);
-    populate(offset, bytes);
+    if (!is_pinned()) populate(offset, bytes);  // otherwise they are there
   }
   /// Gives the pages back; they are zero when they are touched again.
-  void release(std::size_t offset, std::size_t bytes) noexcept;
+  void release(std::size_t offset, std::size_t bytes) noexcept {
+    const std::lock_guard lock(mutex_);
+    give_back_pages(offset, bytes);
+  }
 
  private:
+  struct Keeping;
+  struct Unpinning;
   std::size_t take(std::size_t bytes, std::size_t alignment);
   std::optional<std::size_t> find_room(std::size_t bytes, std::size_t alignment);
   std::optional<std::size_t> first_in(const Extent& part, std::size_t bytes, std::size_t alignment) const noexcept;
@@ -113,6 +118,8 @@ class Arena {
   using Ranges = std::map<std::size_t, std::size_t>;  // offset -> bytes
   Ranges::const_iterator find(std::size_t offset) const;
   void give_back(Ranges::node_type range) noexcept;
+  void give_back_pages(std::size_t offset, std::size_t bytes) noexcept;
+  void punch(std::size_t offset, std::size_t bytes) noexcept;
   static void ask_platform(std::size_t bytes);
   void populate(std::size_t offset, std::size_t bytes);
   void ask_for(std::size_t together, std::size_t bytes);
@@ -124,6 +131,7 @@ class Arena {
   Mapping mapping_;
   mutable std::mutex mutex_;
   std::vector<Extent> extents_;  ///< that are pinned, in order and without gaps
+  int keepers_ = 0;              ///< fabrics that have begun to pin
   std::map<int, Pinner> pinners_;
   int last_pinner_ = 0;
   Ranges free_;  // never adjacent; pages wholly inside are holes, so zero

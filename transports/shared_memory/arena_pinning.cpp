@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which parts of an arena fabrics pin, and when they pin more.
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -29,30 +30,66 @@ std::size_t Arena::used_end() const noexcept {
   return used_.empty() ? 0 : used_.rbegin()->first + used_.rbegin()->second;
 }
 
-std::vector<Extent> Arena::extents_to_pin(std::size_t most) const {
+/// A fabric pins these extents, though the arena is not pinned yet. Made before the lock is taken, so that nothing can
+/// fail under it.
+struct Arena::Keeping {
+  ~Keeping() {
+    if (arena == nullptr) return;
+    const std::lock_guard lock(arena->mutex_);
+    --arena->keepers_;
+  }
+  Arena* arena = nullptr;
+  std::vector<Extent> extents;
+};
+
+struct Arena::Unpinning {
+  ~Unpinning() {
+    if (arena == nullptr) return;
+    const std::lock_guard lock(arena->mutex_);
+    arena->pinners_.erase(number);
+  }
+  Arena* arena = nullptr;
+  int number = 0;
+};
+
+std::shared_ptr<const std::vector<Extent>> Arena::extents_to_pin(std::size_t most) {
+  const auto keeping = std::make_shared<Keeping>();
   const std::lock_guard lock(mutex_);
-  if (!extents_.empty()) return extents_;
-  return {{0, std::min(round_up(std::max(used_end(), kExtentLeast), kExtentLeast), most)}};
+  keeping->extents = extents_;
+  if (extents_.empty()) {
+    keeping->extents.push_back({0, std::min(round_up(std::max(used_end(), kExtentLeast), kExtentLeast), most)});
+  }
+  keeping->arena = this;
+  ++keepers_;
+  return {keeping, &keeping->extents};
 }
 
+/// Contexts may be made at once, so another one may have pinned or allocated more since this one asked.
 std::shared_ptr<const void> Arena::pin(std::size_t most, const std::vector<Extent>& pinned, Pinner pinner) {
+  const auto unpinning = std::make_shared<Unpinning>();
   const std::lock_guard lock(mutex_);
-  if (pinned.empty() || pinned.back().end() > most || most > bytes_ || most % kAlignment != 0) {
+  if (pinned.empty() || most == 0 || most > bytes_ || most % kAlignment != 0) {
     throw Error(Status::internal,
                 "pinning " + std::to_string(most) + " bytes of an arena of " + std::to_string(bytes_));
   }
+  if (is_pinned()) most = std::min(most, pinned_most_.load());
   if (used_end() > most) {
     throw Error(Status::no_resource, "memory of the arena behind the " + std::to_string(most) +
                                          " bytes that the fabric can pin is in use, by an earlier context; set "
                                          "TORII_ARENA to one size for all contexts and ranks");
   }
-  // Another context may have pinned or allocated more meanwhile.
-  for (std::size_t i = pinned.size(); i < extents_.size(); ++i) pinner(extents_[i]);
   std::vector<Extent> extents = extents_.empty() ? pinned : extents_;
-  if (const std::size_t end = extents.back().end(); used_end() > end) {
-    extents.push_back({end, std::min(round_up(used_end() - end, kExtentLeast), most - end)});
-    pinner(extents.back());
+  if (used_end() > extents.back().end()) extents = {{0, round_up(used_end(), kExtentLeast)}};
+  std::erase_if(extents, [most](const Extent& one) { return one.offset >= most; });
+  extents.back().bytes = std::min(extents.back().bytes, most - extents.back().offset);
+  for (const Extent& one : extents) {
+    populate(one.offset, one.bytes);
+    const auto holds_it = [&one](const Extent& has) { return has.holds(one.offset, one.bytes); };
+    if (std::ranges::none_of(pinned, holds_it)) pinner(one);
   }
+  unpinning->number = ++last_pinner_;
+  pinners_.emplace(unpinning->number, std::move(pinner));
+  unpinning->arena = this;
   extents_ = std::move(extents);
   free_.erase(free_.lower_bound(most), free_.end());
   if (!free_.empty()) {
@@ -60,12 +97,7 @@ std::shared_ptr<const void> Arena::pin(std::size_t most, const std::vector<Exten
     length = std::min(length, most - offset);
   }
   pinned_most_ = most;
-  const int number = ++last_pinner_;
-  pinners_.emplace(number, std::move(pinner));
-  return {this, [number](Arena* arena) {
-            const std::lock_guard unpin(arena->mutex_);
-            arena->pinners_.erase(number);
-          }};
+  return unpinning;
 }
 
 /// Pins as much again as is pinned, or what `bytes` need; if that is refused, only what they need. Throws
@@ -84,12 +116,21 @@ void Arena::pin_more(std::size_t bytes) {
   }
 }
 
+/// A fabric that has the extent already when another one refuses it keeps it, and its pages stay.
 void Arena::pin_next(std::size_t bytes) {
-  ask_for(bytes, bytes);
   const Extent extent = {extents_.back().end(), bytes};
   extents_.reserve(extents_.size() + 1);
-  // A fabric that has it already when another one refuses keeps it, and pins no less the next time.
-  for (const auto& [number, pinner] : pinners_) pinner(extent);
+  populate(extent.offset, extent.bytes);
+  bool stays = false;
+  try {
+    for (const auto& [number, pinner] : pinners_) {
+      pinner(extent);
+      stays = true;
+    }
+  } catch (...) {
+    if (!stays) punch(extent.offset, extent.bytes);
+    throw;
+  }
   extents_.push_back(extent);
 }
 

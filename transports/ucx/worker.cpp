@@ -95,6 +95,7 @@ void Worker::connect(const std::vector<std::string>& cards) {
     const ucs_status_t unpacked = ucp_ep_rkey_unpack(to.endpoint, card->key.data(), &key);
     refuse_unless(unpacked == UCS_OK, ucs_status_string(unpacked));
     to.table_key.reset(key);
+    to.places.reserve(kExtentsMost);  // they stay where they are
     ExtentTable first{};
     refuse_unless(card->row.size() == sizeof(first.front()), "its card is not whole");
     std::memcpy(&first.front(), card->row.data(), sizeof(first.front()));
@@ -104,6 +105,7 @@ void Worker::connect(const std::vector<std::string>& cards) {
 
 void Worker::learn_places(int peer, const ExtentTable& table) noexcept {
   Connection& to = connections_[static_cast<std::size_t>(peer)];
+  if (to.endpoint == nullptr) return;  // the connection is being closed
   try {
     const auto extents = transports::extents_in<PackedKey>(table);
     for (std::size_t i = to.places.size(); i < extents.size(); ++i) {
@@ -135,20 +137,20 @@ void Worker::on_error(void* connection, ucp_ep_h, ucs_status_t status) {
 /// itself writes, its connections must be closed.
 void Worker::give_up() noexcept {
   wait_descriptor_.store(-1, std::memory_order_relaxed);
-  release_keys();
   if (device_->manner().puts) {
     close_connections();
   } else {
     is_kept_ = true;
     device_->keep();
   }
+  release_keys();
 }
 
 void Worker::close(bool is_busy) noexcept {
-  release_keys();
   // See give_up(). Children of a lost peer keep its streams open, so UCX still waits for messages in both directions.
   const auto is_lost = [this](const Connection& to) { return to.endpoint && failures_.is_cut(to.peer); };
   if (is_busy || std::ranges::any_of(connections_, is_lost)) close_connections();
+  release_keys();  // nothing uses them any more
   // Closes connections without waiting for peers.
   if (!is_kept_) worker_.reset();
 }

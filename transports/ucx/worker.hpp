@@ -71,8 +71,10 @@ class Worker {
     return false;
   }
 
-  /// Throws Error{no_resource}.
-  void pin(const Extent& extent) { device_->register_extent(shared_.arena, extent); }
+  /// For engines that put. Throws Error{no_resource}.
+  void pin(const Extent& extent) {
+    if (device_->manner().puts) device_->register_extent(shared_.arena, extent);
+  }
   /// Takes the rows of a peer's table that are new. What cannot be used is as if it was not there.
   void learn_places(int peer, const ExtentTable& table) noexcept;
 

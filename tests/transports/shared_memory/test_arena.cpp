@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/mempolicy.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,41 +10,17 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "runtime/base/status.hpp"
 #include "tests/support/test_run.hpp"
+#include "tests/transports/shared_memory/arena_looks.hpp"
 #include "transports/shared_memory/arena.hpp"
 
 namespace torii::shared_memory {
 namespace {
-
-constexpr std::size_t kLeastBytes = kArenaBytesMin;
-
-/// Memory that the arena's file holds now.
-std::size_t resident_bytes(const Arena& arena) {
-  struct stat info {};
-  EXPECT_EQ(fstat(arena.fd(), &info), 0);
-  return static_cast<std::size_t>(info.st_blocks) * 512;
-}
-
-template <class Step>
-Status status_of(Step&& step) {
-  try {
-    step();
-  } catch (const Error& error) {
-    EXPECT_STRNE(error.what(), "");
-    return error.status();
-  }
-  return Status::ok;
-}
-
-bool is_zero(const std::byte* from, std::size_t bytes) {
-  return std::all_of(from, from + bytes, [](std::byte one) { return one == std::byte{0}; });
-}
 
 TEST(Arena, AWishForANodeBelongsToTheFile) {
   Arena arena(kLeastBytes);
@@ -130,149 +105,6 @@ TEST(Arena, RefusesWhatItCannotDo) {
   EXPECT_EQ(status_of([&] { arena.allocate(kLeastBytes); }), Status::no_resource) << "no piece of that size is left";
   arena.free(first);
   EXPECT_EQ(status_of([&] { arena.free(first); }), Status::invalid_argument);
-}
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-/// A fabric that notes what it pins, up to a limit, and touches it as a device does.
-struct PinningFabric {
-  std::vector<Extent> extents;
-  std::size_t most = SIZE_MAX;  ///< as a limit of locked memory
-
-  std::shared_ptr<const void> pin(Arena& arena, std::size_t bytes) {
-    extents = arena.extents_to_pin(bytes);
-    for (const Extent& one : extents) std::memset(arena.base() + one.offset, 0, one.bytes);
-    return arena.pin(bytes, extents, [this, &arena](const Extent& extent) {
-      std::size_t pinned = extent.bytes;
-      for (const Extent& one : extents) pinned += one.bytes;
-      if (pinned > most) throw Error(Status::no_resource, "locked memory is limited");
-      for (std::size_t at = extent.offset; at < extent.end(); at += 4096) arena.base()[at] = std::byte{0};
-      extents.push_back(extent);
-    });
-  }
-  bool holds(std::size_t offset, std::size_t bytes) const {
-    return std::ranges::any_of(extents, [=](const Extent& one) { return one.holds(offset, bytes); });
-  }
-};
-
-TEST(Arena, APinnedOneKeepsItsPages) {
-  constexpr std::size_t kPinned = 8 * kMiB;
-  Arena arena(kLeastBytes);
-  PinningFabric fabric;
-  const std::size_t first = arena.allocate(1);
-  const std::size_t behind = arena.allocate(2 * kPinned);
-  EXPECT_EQ(status_of([&] {
-              (void)arena.pin(kPinned, {{0, kPinned}}, {});
-            }),
-            Status::no_resource)
-      << "memory behind it is in use";
-  arena.free(behind);
-  for (const std::size_t wrong : {std::size_t{0}, kPinned + 4096, kLeastBytes + 65536}) {
-    EXPECT_EQ(status_of([&] { (void)arena.pin(wrong, {{0, kPinned}}, {}); }), Status::internal) << wrong;
-  }
-  EXPECT_EQ(status_of([&] { (void)arena.pin(kPinned, {}, {}); }), Status::internal);
-  EXPECT_FALSE(arena.is_pinned());
-  const auto pinning = fabric.pin(arena, kPinned);
-  EXPECT_TRUE(arena.is_pinned());
-  EXPECT_EQ(arena.capacity_bytes(), kPinned);
-  EXPECT_EQ(arena.bytes(), kLeastBytes);
-  arena.free(first);
-  arena.free(arena.allocate(6 * kMiB));  // pins what is left
-  const std::size_t resident = resident_bytes(arena);
-  EXPECT_EQ(resident, kPinned);
-  for (const std::size_t bytes : {std::size_t{100}, std::size_t{70'000}, 6 * kMiB}) {
-    const std::size_t offset = arena.allocate(bytes);
-    EXPECT_TRUE(fabric.holds(offset, bytes));
-    EXPECT_TRUE(is_zero(arena.base() + offset, bytes));
-    std::memset(arena.base() + offset, 0xff, bytes);
-    arena.free(offset);
-    EXPECT_EQ(resident_bytes(arena), resident);
-  }
-  const std::size_t lazy = arena.allocate(6 * kMiB, Backing::on_touch);
-  arena.reserve(lazy, 6 * kMiB);
-  arena.release(lazy, 6 * kMiB);
-  EXPECT_EQ(resident_bytes(arena), resident);
-  try {
-    arena.allocate(kPinned + 1);
-    ADD_FAILURE() << "more than is pinned";
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "an allocation of 8388609 bytes is larger than the arena of 8388608 that the fabric has pinned; raise "
-                 "TORII_ARENA");
-  }
-  arena.free(lazy);
-  for (const std::size_t bytes : {6 * kMiB, 2 * kMiB}) (void)arena.allocate(bytes);
-  EXPECT_EQ(status_of([&] { arena.allocate(64); }), Status::no_resource) << "nothing behind it is handed out";
-}
-
-TEST(Arena, PinsExtentsAsItIsUsedAndNothingCrossesTheirEnds) {
-  Arena arena(kLeastBytes);
-  PinningFabric fabric;
-  const auto pinning = fabric.pin(arena, 64 * kMiB);
-  ASSERT_EQ(fabric.extents.size(), 1U);
-  EXPECT_EQ(fabric.extents[0].bytes, 2 * kMiB);
-  std::vector<std::size_t> sizes;
-  for (int i = 0; i < 40; ++i) {
-    const std::size_t bytes = 700'000;  // does not divide an extent
-    EXPECT_TRUE(fabric.holds(arena.allocate(bytes), bytes)) << i;
-  }
-  for (const Extent& one : fabric.extents) sizes.push_back(one.bytes / kMiB);
-  EXPECT_EQ(sizes, (std::vector<std::size_t>{2, 2, 4, 8, 16})) << "each as large as all before it";
-  // One that needs more than that.
-  EXPECT_TRUE(fabric.holds(arena.allocate(31 * kMiB), 31 * kMiB));
-  EXPECT_EQ(fabric.extents.back().end(), 64 * kMiB);
-  EXPECT_EQ(status_of([&] { arena.allocate(8 * kMiB); }), Status::no_resource);
-  EXPECT_TRUE(fabric.holds(arena.allocate(600'000), 600'000)) << "smaller ones still fit into gaps";
-}
-
-TEST(Arena, PinsNoMoreThanNeededWhereMoreIsRefused) {
-  Arena arena(kLeastBytes);
-  PinningFabric fabric;
-  fabric.most = 13 * kMiB;
-  const auto pinning = fabric.pin(arena, 64 * kMiB);
-  (void)arena.allocate(8 * kMiB);
-  EXPECT_EQ(fabric.extents.back().bytes, 8 * kMiB);
-  EXPECT_TRUE(fabric.holds(arena.allocate(kMiB + 1), kMiB + 1)) << "there is room in the first extent";
-  EXPECT_TRUE(fabric.holds(arena.allocate(kMiB + 1), kMiB + 1));
-  EXPECT_EQ(fabric.extents.back().bytes, 2 * kMiB) << "not 10";
-  try {
-    arena.allocate(4 * kMiB);
-    ADD_FAILURE() << "the limit is passed";
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "locked memory is limited");
-  }
-  const std::size_t used = arena.used_bytes();
-  fabric.most = SIZE_MAX;
-  EXPECT_TRUE(fabric.holds(arena.allocate(4 * kMiB), 4 * kMiB)) << "a later try succeeds";
-  EXPECT_EQ(arena.used_bytes(), used + 4 * kMiB);
-}
-
-TEST(Arena, EveryFabricPinsAllUntilItEnds) {
-  Arena arena(kLeastBytes);
-  const std::size_t before = arena.allocate(5 * kMiB);
-  PinningFabric first;
-  PinningFabric second;
-  auto of_first = first.pin(arena, 64 * kMiB);
-  EXPECT_TRUE(first.holds(before, 5 * kMiB));
-  (void)arena.allocate(20 * kMiB);
-  const std::vector<Extent> known = arena.extents_to_pin(64 * kMiB);
-  (void)arena.allocate(20 * kMiB);
-  // What was pinned after the second fabric has asked is pinned by it, too.
-  second.extents = known;
-  const auto of_second = arena.pin(64 * kMiB, known, [&](const Extent& extent) { second.extents.push_back(extent); });
-  EXPECT_EQ(second.extents.size(), first.extents.size());
-  of_first.reset();
-  const std::size_t extents = first.extents.size();
-  (void)arena.allocate(10 * kMiB);
-  EXPECT_EQ(first.extents.size(), extents);
-  EXPECT_GT(second.extents.size(), extents);
-}
-
-TEST(Arena, WhatIsPinnedByDefaultIsSharedByTheRanks) {
-  EXPECT_EQ(Arena::pinnable_bytes(1 << 20), kArenaBytesMin);
-  EXPECT_GE(Arena::pinnable_bytes(1), Arena::pinnable_bytes(2));
-  EXPECT_LE(Arena::pinnable_bytes(1), std::size_t{1} << 30);
-  EXPECT_EQ(Arena::pinnable_bytes(3) % 65536, 0u);
 }
 
 TEST(Arena, MoreThanTheMachineHasIsAnErrorAndLeavesNothing) {
