@@ -121,13 +121,17 @@ MemoryLeft memory_left() {
 
 std::size_t memory_left_lately() {
   constexpr std::int64_t kAgeMostNs = 20'000'000;
+  // All ranks of a machine together touch memory no faster. So what was left when it was read is not all gone.
+  constexpr std::size_t kBytesPerNs = 64;
   constexpr std::int64_t kNever = INT64_MIN;
   static std::atomic<std::int64_t> read_ns{kNever};
   static std::atomic<std::size_t> bytes{0};
   if (const std::optional<std::size_t> simulated = platform().memory_left_bytes()) return *simulated;
   const std::int64_t now = now_ns();
   const std::int64_t before = read_ns.load(std::memory_order_acquire);
-  if (before != kNever && now - before < kAgeMostNs) return bytes.load(std::memory_order_relaxed);
+  const std::size_t known = bytes.load(std::memory_order_relaxed);
+  const auto lasts_ns = static_cast<std::int64_t>(known / kBytesPerNs);
+  if (before != kNever && now - before < std::min(kAgeMostNs, lasts_ns)) return known;
   const std::size_t left = memory_limits().left().bytes;
   bytes.store(left, std::memory_order_relaxed);
   read_ns.store(now, std::memory_order_release);

@@ -45,8 +45,8 @@ class MemoryLimits {
 const MemoryLimits& memory_limits();
 /// memory_limits().left(), or what a simulation says.
 MemoryLeft memory_left();
-/// memory_left().bytes of at most 20 ms ago. Programs make many teams in a row, and reading the kernel's files takes
-/// longer than the rest of making a team.
+/// memory_left().bytes of at most 20 ms ago, and of less where little is left. Programs make many teams in a row, and
+/// reading the kernel's files takes longer than the rest of making a team.
 std::size_t memory_left_lately();
 
 }  // namespace torii
