@@ -12,10 +12,12 @@
 namespace torii::shared_memory {
 namespace {
 
-constexpr std::size_t kAlignment = 64 * 1024;
+constexpr std::size_t kPinnedAlignment = 64 * 1024;
 constexpr std::size_t kExtentLeast = std::size_t{2} << 20;
 
-constexpr std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
+constexpr std::size_t whole_extents(std::size_t bytes) {
+  return (bytes + kExtentLeast - 1) / kExtentLeast * kExtentLeast;
+}
 
 }  // namespace
 
@@ -23,7 +25,7 @@ std::size_t Arena::pinnable_bytes(int ranks) {
   constexpr std::size_t kMost = std::size_t{1} << 30;
   constexpr std::size_t kPart = 4;  // of the memory that is available
   const std::size_t share = memory_left().bytes / kPart / static_cast<std::size_t>(std::max(ranks, 1));
-  return std::clamp(share / kAlignment * kAlignment, kArenaBytesMin, kMost);
+  return std::clamp(share / kPinnedAlignment * kPinnedAlignment, kArenaBytesMin, kMost);
 }
 
 std::size_t Arena::used_end() const noexcept {
@@ -57,7 +59,7 @@ std::shared_ptr<const std::vector<Extent>> Arena::extents_to_pin(std::size_t mos
   const std::lock_guard lock(mutex_);
   keeping->extents = extents_;
   if (extents_.empty()) {
-    keeping->extents.push_back({0, std::min(round_up(std::max(used_end(), kExtentLeast), kExtentLeast), most)});
+    keeping->extents.push_back({0, std::min(whole_extents(std::max(used_end(), kExtentLeast)), most)});
   }
   keeping->arena = this;
   ++keepers_;
@@ -68,7 +70,7 @@ std::shared_ptr<const std::vector<Extent>> Arena::extents_to_pin(std::size_t mos
 std::shared_ptr<const void> Arena::pin(std::size_t most, const std::vector<Extent>& pinned, Pinner pinner) {
   const auto unpinning = std::make_shared<Unpinning>();
   const std::lock_guard lock(mutex_);
-  if (pinned.empty() || most == 0 || most > bytes_ || most % kAlignment != 0) {
+  if (pinned.empty() || most == 0 || most > bytes_ || most % kPinnedAlignment != 0) {
     throw Error(Status::internal,
                 "pinning " + std::to_string(most) + " bytes of an arena of " + std::to_string(bytes_));
   }
@@ -79,7 +81,7 @@ std::shared_ptr<const void> Arena::pin(std::size_t most, const std::vector<Exten
                                          "TORII_ARENA to one size for all contexts and ranks");
   }
   std::vector<Extent> extents = extents_.empty() ? pinned : extents_;
-  if (used_end() > extents.back().end()) extents = {{0, round_up(used_end(), kExtentLeast)}};
+  if (used_end() > extents.back().end()) extents = {{0, whole_extents(used_end())}};
   std::erase_if(extents, [most](const Extent& one) { return one.offset >= most; });
   extents.back().bytes = std::min(extents.back().bytes, most - extents.back().offset);
   for (const Extent& one : extents) {
@@ -106,7 +108,7 @@ void Arena::pin_more(std::size_t bytes) {
   const std::size_t pinned = extents_.back().end();
   const std::size_t left = pinned_most_ - pinned;
   if (extents_.size() == kExtentsMost || bytes > left) return;
-  const std::size_t least = std::min(round_up(bytes, kExtentLeast), left);
+  const std::size_t least = std::min(whole_extents(bytes), left);
   const std::size_t wanted = std::min(std::max(pinned, least), left);
   try {
     pin_next(wanted);
