@@ -20,7 +20,7 @@
 
 namespace {
 
-// Of memory for arenas: tables are shorter.
+// They count memory for arenas alone: tables are shorter.
 std::atomic<std::size_t> registrations = 0;
 std::atomic<std::size_t> registered_bytes = 0;
 std::atomic<std::size_t> refused_bytes = SIZE_MAX;  ///< registrations of so many bytes are refused

@@ -70,8 +70,8 @@ std::string shortcoming(const fi_info& info) {
   return {};
 }
 
-/// What libfabric says of a provider. Asked for engines with a device each, it locks nothing. Where registering pins
-/// memory it is asked once more, for a device that engines share.
+/// Describes the devices of a provider. Asked for engines with a device each, libfabric locks nothing. Where
+/// registering pins memory it is asked once more, for a device that engines share.
 int describe(const Api& api, const std::string& provider, const std::string& source_address, Info& all) {
   const auto ask = [&](fi_threading threading, Info& answer) {
     const Info hints = make_hints(provider, source_address, threading);

@@ -23,7 +23,7 @@ struct EngineOptions {
   /// the whole arena in any case.
   std::size_t pinned_bytes = 0;
   std::size_t bytes_to_pin() const noexcept { return pinned_bytes != 0 ? pinned_bytes : arena_bytes; }
-  /// What such providers pin at once; Transport::pin() adds to it. Empty: all of bytes_to_pin().
+  /// The extents that such providers pin at once; Transport::pin() adds others. Empty: all of bytes_to_pin().
   std::vector<Extent> extents;
   /// By a provider that pins so many bytes; 0: it does not pin.
   std::vector<Extent> extents_to_register(std::size_t pinned) const {

@@ -71,7 +71,7 @@ class Device {
   void register_extent(std::byte* arena, const Extent& extent);
   using Regions = transports::Regions<Mapped>;
   const Regions& regions() const noexcept { return regions_; }
-  /// What peers read of it. Nothing is registered if engines do not put.
+  /// The table that peers read; nullptr if engines do not put, since nothing is registered then.
   const ExtentTable* table() const noexcept { return table_; }
   /// The key of the table. Throws Error.
   PackedKey table_key() const { return table_memory_.key(); }

@@ -67,7 +67,7 @@ TEST_F(GoneBetweenNodes, IsAtRestWhenLastWordsHaveComeThroughAllEngines) {
   EXPECT_EQ(memory->rest(), RetiredMemory::Rest::safe);
 }
 
-/// What the device of a closed engine still writes comes behind last words that others carried.
+/// The device of a closed engine may still write behind last words that other engines carried.
 TEST_F(GoneBetweenNodes, IsNeverUsedAgainIfAMemberHasClosedAnEngine) {
   const auto memory = gone_team();
   for (const int engine : {0, 1}) say_last_word(1, engine, ControlWriter::kDepartedEarly);

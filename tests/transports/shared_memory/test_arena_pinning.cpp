@@ -142,7 +142,7 @@ TEST(PinnedArena, EveryFabricPinsAllUntilItEnds) {
   (void)arena.allocate(20 * kMiB);
   const std::vector<Extent> known = *arena.extents_to_pin(64 * kMiB);
   (void)arena.allocate(20 * kMiB);
-  // What was pinned after the second fabric has asked is pinned by it, too.
+  // The second fabric also pins the extents that were pinned after it had asked.
   second.extents = known;
   const auto of_second = arena.pin(64 * kMiB, known, [&](const Extent& extent) { second.extents.push_back(extent); });
   EXPECT_EQ(second.extents.size(), first.extents.size());
