@@ -8,6 +8,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,11 +24,11 @@ Outcome limited(const std::string& limits, const std::string& arguments) {
   return run({"sh", "-c", limits + " " + kToriiInfo + " " + arguments});
 }
 
-const json& named(const json& list, const std::string& name) {
+const json& named(const json& list, std::string_view name) {
   for (const json& one : list) {
     if (one.at("name") == name) return one;
   }
-  throw std::out_of_range(name);
+  throw std::out_of_range(std::string(name));
 }
 
 TEST(ToriiInfo, HelpAndVersion) {
