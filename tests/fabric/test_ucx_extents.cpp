@@ -119,6 +119,63 @@ TEST(UcxEngines, GrowByExtentsThatPeersFindByThemselves) {
   });
 }
 
+/// The fence between payload and signal waits for no peer: one that is in no call, or dead without UCX knowing it yet,
+/// must not hold up what others get.
+TEST(UcxEngines, PutPastAPeerThatTakesNothing) {
+  constexpr std::size_t kPart = std::size_t{64} << 10;
+  std::atomic<bool> has_come = false;
+  std::atomic<std::uint64_t> confirmed = 0;
+  run_ranks_as_threads(3, [&](Bootstrap& bootstrap) {
+    std::vector<std::byte> arena(kPart);
+    transports::PeerStates peers(3, 1);
+    transports::Sleepers sleepers;
+    const int rank = bootstrap.rank();
+    const Shared shared = {arena.data(), kPart, rank, 3, peers, sleepers};
+    const Manner manner = {.puts = true, .peer_errors = true, .wakes = false};
+    const auto device = std::make_shared<Device>(find_selections("tcp", {"127.0.0.1"}).at(0), manner, 3);
+    device->register_extent(arena.data(), {0, kPart});
+    Engine engine(device, 0, shared);
+    engine.connect(gather_texts(bootstrap, engine.card()));
+    PutOwner owner;
+    const auto put_to = [&](int peer, std::uint64_t signal) {
+      Put put;
+      put.peer = peer;
+      put.source = arena.data();
+      put.bytes = kPart / 2;
+      put.target_offset = kPart / 2;
+      put.signal_offset = 0;
+      put.signal = signal;
+      put.owner = owner.count();
+      EXPECT_EQ(engine.put(put), Status::ok);
+    };
+    const auto await = [&](std::uint64_t signal) {
+      if (rank == 0) engine.flush();
+      const auto is_over = [&] { return rank == 0 ? engine.confirmed() : confirmed >= signal; };
+      for (int time = 0; time < 50'000 && !is_over(); ++time) {
+        engine.progress();
+        if (rank == 2 && signal == 2 && load_word(arena.data()) == 2) has_come = true;
+        usleep(100);
+      }
+      EXPECT_TRUE(is_over());
+      EXPECT_EQ(rank == 0 ? signal : load_word(arena.data()), signal);
+      if (rank == 0) confirmed = signal;
+    };
+    // Connecting needs both ends.
+    for (int peer = 1; rank == 0 && peer < 3; ++peer) put_to(peer, 1);
+    await(1);
+    gather_values(bootstrap, 0);
+    if (rank == 0) {
+      put_to(1, 2);
+      put_to(2, 2);
+    }
+    for (int time = 0; rank == 1 && time < 100'000 && !has_come; ++time) usleep(100);
+    EXPECT_TRUE(rank != 1 || has_come);
+    await(2);
+    EXPECT_EQ(owner.status(), Status::ok);
+    gather_values(bootstrap, 0);
+  });
+}
+
 /// A connection that is being closed may still end the reading of a table.
 TEST(UcxEngines, LearnNothingOfAPeerWhoseConnectionIsClosed) {
   constexpr std::size_t kPart = std::size_t{64} << 10;

@@ -105,9 +105,9 @@ TEST_F(Ports, NumberTheirAddresses) {
   EXPECT_EQ(gid_index("eth0", "10.9.0.1", folder_), "");
 }
 
-/// The settings of a configuration as UCX prints them.
+/// The settings of a configuration with puts, as UCX prints them.
 std::string settings_of(const Selection& selection) {
-  const Config config = make_config(selection);
+  const Config config = make_config(selection, true);
   char* text = nullptr;
   std::size_t bytes = 0;
   std::FILE* const file = open_memstream(&text, &bytes);
@@ -136,11 +136,15 @@ TEST(UcxConfig, HasWhatTheDevicesNeedUnlessTheUserHasSetIt) {
   tests::expect_holds(all, domain + "PCI_RELAXED_ORDERING=no\n");
   tests::expect_holds(all, domain + "GID_INDEX=3\n");
   tests::expect_holds(all, domain + "ASYNC_EVENTS=no\n");
+  tests::expect_holds(all, "\nUCX_PROTO_ENABLE=n\n");
   EXPECT_EQ(all.find("ETH_DGID_CHECK=no\n") != std::string::npos, is_old) << all;
   {
-    const transports::EnvironmentMeanwhile user(
-        {{"UCX_IB_GID_INDEX", "1"}, {"UCX_UD_VERBS_ETH_DGID_CHECK", "yes"}, {"UCX_IB_ASYNC_EVENTS", "yes"}});
+    const transports::EnvironmentMeanwhile user({{"UCX_IB_GID_INDEX", "1"},
+                                                 {"UCX_UD_VERBS_ETH_DGID_CHECK", "yes"},
+                                                 {"UCX_IB_ASYNC_EVENTS", "yes"},
+                                                 {"UCX_PROTO_ENABLE", "y"}});
     const std::string rest = settings_of(selection);
+    tests::expect_holds(rest, "\nUCX_PROTO_ENABLE=y\n");
     EXPECT_EQ(rest.find("GID_INDEX"), std::string::npos) << rest;
     EXPECT_EQ(rest.find("DGID_CHECK"), std::string::npos) << rest;
     EXPECT_EQ(rest.find("ASYNC_EVENTS"), std::string::npos) << rest;

@@ -56,7 +56,7 @@ bool drops_own_packets(const Selection& selection) { return selection.is_plain_v
 
 }  // namespace
 
-Config make_config(const Selection& selection) {
+Config make_config(const Selection& selection, bool puts) {
   ucp_config_t* made = nullptr;
   check(ucp_config_read(nullptr, nullptr, &made), "reading its configuration");
   Config config(made);
@@ -73,6 +73,10 @@ Config make_config(const Selection& selection) {
       set(name_of(demand.domain, demand.name), demand.value);
     }
   }
+  // With the protocols that are the default since UCX 1.16, puts to one peer may take several ways, so a fence waits
+  // until all peers have confirmed all puts: also those that are dead, until UCX knows it. With the older ones all take
+  // one way, and a fence waits for nobody.
+  if (puts && !set_by_user("UCX_PROTO_ENABLE")) set("PROTO_ENABLE", "no");
   const bool chooses_check = set_by_user("UCX_UD_VERBS_ETH_DGID_CHECK") || set_by_user("UCX_UD_ETH_DGID_CHECK");
   if (drops_own_packets(selection) && !chooses_check) set("UD_ETH_DGID_CHECK", "no");
   // rxe of Linux 6.12 says more than once that a queue pair has ended, upon which UCX up to 1.20 aborts the process.

@@ -9,7 +9,7 @@ namespace torii::ucx {
 
 using Config = Owner<ucp_config_t*, ucp_config_release>;
 
-/// Throws Error{transport} for a value that UCX does not take.
-Config make_config(const Selection& selection);
+/// `puts`: payloads are put and fenced. Throws Error{transport} for a value that UCX does not take.
+Config make_config(const Selection& selection, bool puts);
 
 }  // namespace torii::ucx

@@ -30,7 +30,7 @@ Device::Device(const Selection& selection, const Manner& manner, int ranks)
   wanted.estimated_num_eps = static_cast<std::size_t>(ranks);
   wanted.name = "torii";
   wanted.mt_workers_shared = manner.puts ? 1 : 0;
-  const Config config = make_config(selection);
+  const Config config = make_config(selection, manner.puts);
   ucp_context_h context = nullptr;
   check(ucp_init(&wanted, config.get(), &context), "opening " + name_);
   context_.reset(context);
