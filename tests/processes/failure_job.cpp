@@ -13,9 +13,9 @@ namespace torii::tests {
 
 Report run_job(const FailureJob& job) {
   Report report;
-  report.outcome = run({bin_dir() + "/torii-run", "-n", std::to_string(job.ranks), "--timeout", "25", "--on-failure",
-                        "continue", "--", helper("failure_rank"), job.mode, std::to_string(job.rank),
-                        std::to_string(job.delay_us), std::to_string(job.count)},
+  report.outcome = run({bin_dir() + "/torii-run", "-n", std::to_string(job.ranks), "--timeout",
+                        std::to_string(25 * patience()), "--on-failure", "continue", "--", helper("failure_rank"),
+                        job.mode, std::to_string(job.rank), std::to_string(job.delay_us), std::to_string(job.count)},
                        job.environment);
   const std::string& output = report.outcome.output;
   std::smatch match;

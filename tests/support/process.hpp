@@ -16,6 +16,10 @@ struct Outcome {
   double seconds = 0;
 };
 
+/// How many times as long as elsewhere programs may take on this machine: TORII_TEST_PATIENCE, which ./dev verbs sets
+/// where CPUs are emulated, else 1. Throws std::invalid_argument if it is no number.
+double patience();
+
 /// A running program whose stdout and stderr come to us. Killed when it is still running at the end.
 class Process {
  public:
@@ -26,7 +30,7 @@ class Process {
   ~Process();
   pid_t pid() const noexcept { return pid_; }
   void kill(int signal) const;
-  /// Reads to the end of its output and waits; after `deadline_s` it is killed and the code is 137.
+  /// Reads to the end of its output and waits; after `deadline_s` times patience() it is killed and the code is 137.
   Outcome wait(double deadline_s = 30);
 
  private:
