@@ -136,18 +136,21 @@ TEST(UcxConfig, HasWhatTheDevicesNeedUnlessTheUserHasSetIt) {
   tests::expect_holds(all, domain + "PCI_RELAXED_ORDERING=no\n");
   tests::expect_holds(all, domain + "GID_INDEX=3\n");
   tests::expect_holds(all, domain + "ASYNC_EVENTS=no\n");
+  tests::expect_holds(all, "\nRC_TIMEOUT=500ms\n");
   tests::expect_holds(all, "\nUCX_PROTO_ENABLE=n\n");
   EXPECT_EQ(all.find("ETH_DGID_CHECK=no\n") != std::string::npos, is_old) << all;
   {
     const transports::EnvironmentMeanwhile user({{"UCX_IB_GID_INDEX", "1"},
                                                  {"UCX_UD_VERBS_ETH_DGID_CHECK", "yes"},
                                                  {"UCX_IB_ASYNC_EVENTS", "yes"},
+                                                 {"UCX_RC_TIMEOUT", "2s"},
                                                  {"UCX_PROTO_ENABLE", "y"}});
     const std::string rest = settings_of(selection);
     tests::expect_holds(rest, "\nUCX_PROTO_ENABLE=y\n");
     EXPECT_EQ(rest.find("GID_INDEX"), std::string::npos) << rest;
     EXPECT_EQ(rest.find("DGID_CHECK"), std::string::npos) << rest;
     EXPECT_EQ(rest.find("ASYNC_EVENTS"), std::string::npos) << rest;
+    EXPECT_EQ(rest.find("RC_TIMEOUT"), std::string::npos) << rest;
   }
   selection.is_plain_verbs = false;
   selection.gid_index.clear();
@@ -155,6 +158,7 @@ TEST(UcxConfig, HasWhatTheDevicesNeedUnlessTheUserHasSetIt) {
   EXPECT_EQ(less.find("GID_INDEX"), std::string::npos) << less;
   EXPECT_EQ(less.find("DGID_CHECK"), std::string::npos) << less;
   EXPECT_EQ(less.find("ASYNC_EVENTS"), std::string::npos) << less;
+  EXPECT_EQ(less.find("RC_TIMEOUT"), std::string::npos) << less;
 }
 
 }  // namespace

@@ -82,6 +82,10 @@ Config make_config(const Selection& selection, bool puts) {
   // rxe of Linux 6.12 says more than once that a queue pair has ended, upon which UCX up to 1.20 aborts the process.
   // Queue pairs of closed connections then stay until their engine is closed.
   if (selection.is_plain_verbs && !set_by_user("UCX_IB_ASYNC_EVENTS")) set(name_of("IB_", "ASYNC_EVENTS"), "no");
+  // rxe of Linux 6.12 puts off the repetition of a lost packet by each packet that it sends meanwhile. Ranks that wait
+  // send a word a second, and UCX sets 1 s, so it would never come.
+  const bool chooses_timeout = set_by_user("UCX_RC_VERBS_TIMEOUT") || set_by_user("UCX_RC_TIMEOUT");
+  if (selection.is_plain_verbs && !chooses_timeout) set("RC_TIMEOUT", "500ms");
   // Left to itself, UCX takes the first address of the port, which may be in another VLAN.
   if (!selection.gid_index.empty() && !set_by_user("UCX_IB_GID_INDEX")) {
     set(name_of("IB_", "GID_INDEX"), selection.gid_index);
