@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-PROGRAMS = ("compare_mpi", "sendrecv_perf", "varied_perf")
+PROGRAMS = ("busy_perf", "compare_mpi", "sendrecv_perf", "varied_perf")
 DEBIAN = ("openmpi", "mpich")
 
 

@@ -252,6 +252,7 @@ torii_status torii_context_counters(const torii_context* context, torii_counters
   full.staging_bytes = own.staging_bytes.load(std::memory_order_relaxed);
   full.cold_messages = own.cold_messages.load(std::memory_order_relaxed);
   full.sleeps = own.sleeps.load(std::memory_order_relaxed);
+  full.hops = own.hops.load(std::memory_order_relaxed);
   std::memcpy(counters, &full, std::min(counters->size, sizeof(full)));
   return TORII_OK;
 }

@@ -89,7 +89,8 @@ void Context::open(Bootstrap& bootstrap, const TransportOpener& open, const Cont
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
   fork_mark_.reset(make_fork_mark());
   if (settings_.helpers != 0) {
-    progress_threads_ = std::make_unique<ProgressThreads>(background_, settings_.helpers, settings_.helper_cpus);
+    progress_threads_ =
+        std::make_unique<ProgressThreads>(background_, *transport_, settings_.helpers, settings_.helper_cpus);
   }
 }
 

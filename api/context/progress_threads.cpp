@@ -15,6 +15,7 @@
 #include "runtime/base/status.hpp"
 #include "runtime/base/tuned_constants.hpp"
 #include "runtime/devices/cpus.hpp"
+#include "runtime/fabric/transport.hpp"
 
 namespace torii {
 namespace {
@@ -23,13 +24,23 @@ namespace {
 constexpr auto kIdleYields = tuned<int>("waiting.background_yields");
 constexpr std::chrono::microseconds kNap{tuned<int>("waiting.background_nap")};
 
-void run(const std::stop_token& stop, Background& background) {
+/// Peers that poll for what this thread moves learn that they are on its CPU. Not while operations move quickly.
+void tell_cpu(int idle, Transport& transport) noexcept {
+  if (idle % kIdleYields == kIdleYields / 10 && !transport.oversubscribed()) {
+    transport.note_wait(0, transport.clock_ns());
+  }
+}
+
+void run(const std::stop_token& stop, Background& background, Transport& transport) {
   int idle = 0;
   while (!stop.stop_requested()) {
     if (!background.wait(stop)) continue;
     if (background.progress(nullptr)) {
       idle = 0;
-    } else if (++idle < kIdleYields) {
+      continue;
+    }
+    tell_cpu(++idle, transport);
+    if (idle < kIdleYields) {
       sched_yield();
     } else {
       std::this_thread::sleep_for(kNap);
@@ -59,13 +70,14 @@ cpu_set_t set_of(const std::string& text) {
 
 }  // namespace
 
-ProgressThreads::ProgressThreads(Background& background, int count, const std::string& cpus) {
+ProgressThreads::ProgressThreads(Background& background, Transport& transport, int count, const std::string& cpus) {
   const BlockedSignals blocked;
   cpu_set_t set{};
   if (!cpus.empty()) set = set_of(cpus);
   try {
     for (int i = 0; i < count; ++i) {
-      threads_.emplace_back([&background](const std::stop_token& stop) { run(stop, background); });
+      threads_.emplace_back(
+          [&background, &transport](const std::stop_token& stop) { run(stop, background, transport); });
       pthread_setname_np(threads_.back().native_handle(), "torii-helper");
       if (!cpus.empty()) (void)pthread_setaffinity_np(threads_.back().native_handle(), sizeof(set), &set);
     }

@@ -10,14 +10,16 @@
 namespace torii {
 
 class Background;
+class Transport;
 
 /// The threads live as long as the context, and sleep while no operation is in flight. They block all signals, so the
 /// program's handlers never run on them.
 class ProgressThreads {
  public:
-  /// `cpus` is a list of CPU numbers on which the threads run; empty: on those of the calling thread. Throws Error:
-  /// invalid_argument if the process may not run on one of them, no_resource if a thread cannot be made.
-  ProgressThreads(Background& background, int count, const std::string& cpus = {});
+  /// The first two must outlive this. `cpus` is a list of CPU numbers on which the threads run; empty: on those of the
+  /// calling thread. Throws Error: invalid_argument if the process may not run on one of them, no_resource if a thread
+  /// cannot be made.
+  ProgressThreads(Background& background, Transport& transport, int count, const std::string& cpus = {});
   /// Ends and joins the threads; operations in flight stay unfinished.
   ~ProgressThreads();
   ProgressThreads(const ProgressThreads&) = delete;

@@ -120,8 +120,8 @@ std::unique_ptr<Nodes> find_nodes(Bootstrap& bootstrap, const Settings& settings
 
 std::unique_ptr<Transport> open_transport(Bootstrap& bootstrap, const Settings& settings, const Nodes& nodes,
                                           shared_memory::Arena& arena, shared_memory::NodePeers& peers) {
-  auto inside =
-      std::make_unique<shared_memory::SharedMemory>(bootstrap, arena, peers, settings.engines, settings.cross_memory);
+  auto inside = std::make_unique<shared_memory::SharedMemory>(bootstrap, arena, peers, settings.engines,
+                                                              settings.cross_memory, settings.hop);
   if (nodes.count() == 1 && !is_fabric(settings.transport)) return inside;
   transports::EngineOptions options;
   options.arena = arena.base();

@@ -112,6 +112,7 @@ typedef struct torii_counters {
   uint64_t staging_bytes;   /* memory of teams that plans or calls may use for the first time: pages are touched then */
   uint64_t cold_messages;   /* messages stored before the team knew by which way they are faster */
   uint64_t sleeps;          /* waits that gave the CPU away until another rank rings, or for 1 ms and more */
+  uint64_t hops;            /* waits in which the thread moved to another CPU, away from another rank (setting HOP) */
 } torii_counters;
 /* Writes them; set counters->size to sizeof(torii_counters) before. From any thread. */
 TORII_API torii_status torii_context_counters(const torii_context* context, torii_counters* counters);

@@ -16,6 +16,7 @@ struct Counters {
                                                    ///< assigned to plans and calls for the first time
   std::atomic<std::uint64_t> cold_messages = 0;    ///< stored before it was known which way to store is faster
   std::atomic<std::uint64_t> sleeps = 0;           ///< waits that gave up the CPU until somebody rings, or for 1 ms
+  std::atomic<std::uint64_t> hops = 0;             ///< of waiting threads to another CPU, away from another rank
 
   static void add(std::atomic<std::uint64_t>& counter, std::uint64_t number = 1) noexcept {
     counter.fetch_add(number, std::memory_order_relaxed);
@@ -34,6 +35,7 @@ inline constexpr CounterText kCounterTexts[] = {
     {"staging_bytes", "bytes of team memory assigned for the first time", &Counters::staging_bytes},
     {"cold_messages", "cold messages", &Counters::cold_messages},
     {"sleeps", "sleeps", &Counters::sleeps},
+    {"hops", "hops", &Counters::hops},
 };
 
 }  // namespace torii

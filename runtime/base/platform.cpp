@@ -56,6 +56,10 @@ int Platform::poll(pollfd* entries, std::size_t count, std::int64_t most_ns) noe
   return ppoll(entries, count, &most, nullptr);
 }
 
+int Platform::cpu() noexcept { return sched_getcpu(); }
+
+Hop Platform::hop(const CpuSet& taken) noexcept { return torii::hop(taken); }
+
 Platform& platform() noexcept { return *current.load(std::memory_order_relaxed); }
 
 void set_platform(Platform* other) noexcept {

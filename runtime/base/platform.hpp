@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The services of the operating system that a simulation replaces: the clock, yielding, sleeping and waking, and the
-// grant of shared memory.
+// The services of the operating system that a simulation replaces: the clock, yielding, sleeping and waking, the CPU of
+// a thread, and the grant of shared memory.
 #pragma once
 
 #include <poll.h>
@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+
+#include "runtime/base/cpu_hop.hpp"
 
 namespace torii {
 
@@ -27,6 +29,10 @@ class Platform {
   virtual void wake_all(const std::atomic<std::uint32_t>& word) noexcept;
   /// Sleeps until a descriptor is ready, `most_ns` at the longest; fills in the entries and returns as ppoll() does.
   virtual int poll(pollfd* entries, std::size_t count, std::int64_t most_ns) noexcept;
+  /// The number of the CPU that runs the calling thread; -1: unknown. A hint: sandboxes say the same to all threads.
+  virtual int cpu() noexcept;
+  /// As torii::hop().
+  virtual Hop hop(const CpuSet& taken) noexcept;
   /// True if this process may ask for so many bytes of shared memory. The system always says yes, and may still have no
   /// pages when it is asked for them; a simulation refuses here.
   virtual bool grants(std::size_t bytes) noexcept;

@@ -266,6 +266,7 @@ std::vector<Row> make_table() {
   rows.push_back(size("ARENA", &S::arena_bytes, kGiB / 4, 4096 * kGiB, false, Scope::own,
                       "address space of shared memory per rank"));
   rows.push_back(choice("WAIT", &S::wait, kWaitNames, Scope::own, "how a rank waits for its peers"));
+  rows.push_back(choice("HOP", &S::hop, kFlagNames, Scope::own, "1: waiting threads may leave a CPU of another rank"));
   rows.push_back(choice("CROSS_MEMORY", &S::cross_memory, kSwitchNames, Scope::job, "read peers by process_vm_readv"));
   rows.push_back(
       integer("HELPERS", &S::helpers, 0, 16, Scope::own, "threads that move operations in flight beside the caller"));

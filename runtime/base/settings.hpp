@@ -57,6 +57,7 @@ struct Settings {
   std::string tune_file;
   std::size_t arena_bytes = std::size_t{64} << 30;
   WaitMode wait = WaitMode::automatic;
+  bool hop = true;  ///< a waiting thread may leave a CPU on which another rank is
   Switch cross_memory = Switch::automatic;
   int helpers = 0;
   std::string helper_cpus;  ///< of progress threads, as parse_cpu_list() reads it; empty: those of their maker

@@ -131,6 +131,9 @@ class Transport {
   /// Sleeps until something is put into the own arena, `most_us` at the longest. Threads may sleep at once.
   /// `still_idle` is asked once more after peers can see that this rank sleeps, so that no put in between is missed.
   virtual void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept = 0;
+  /// For a thread that has waited for so long and goes on to wait (Waiting), if every rank has a CPU. A transport may
+  /// tell peers on which one the thread is, and may move it to another one that its affinity has.
+  virtual void note_wait(std::int64_t waited_ns, std::int64_t now_ns) noexcept { (void)waited_ns, (void)now_ns; }
   /// False once a peer is known to be dead, or is not reached any more.
   virtual bool alive(int peer) noexcept = 0;
   /// False once the peer's end is proved. That no engine reaches it proves nothing: a switch may have failed.

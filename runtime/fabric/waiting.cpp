@@ -23,6 +23,8 @@ constexpr auto kSleepLeastUs = tuned<std::int64_t>("waiting.sleep_least");
 constexpr auto kSleepMostUs = tuned<std::int64_t>("waiting.sleep_most");
 constexpr auto kSleepMostUsPerRank = tuned<std::int64_t>("waiting.sleep_most_per_rank");
 constexpr auto kQuietPerSleep = tuned<std::int64_t>("waiting.quiet_per_sleep");
+constexpr auto kCpuToldAfterNs = tuned<std::int64_t>("waiting.cpu_told_after");
+constexpr auto kHopAfterNs = tuned<std::int64_t>("waiting.hop_after");
 constexpr auto kChecksEveryNs = tuned<std::int64_t>("waiting.checks_every");
 constexpr auto kClockEveryPolls = tuned<std::uint32_t>("waiting.clock_every_polls");
 constexpr auto kClockEveryYields = tuned<std::uint32_t>("waiting.clock_every_yields");
@@ -68,14 +70,25 @@ bool Waiting::look(std::int64_t away_ns) noexcept {
   has_looked_ = true;
   quiet_.restart(now);
   checked_ns_ = now;
+  noted_ns_ = kCpuToldAfterNs;
   resumed_ns_ = 0;
   absent_ns_ = 0;
   return false;
 }
 
+/// After a look. A hop is for threads that would go on to poll in vain, so not for a caller that is mostly away. Where
+/// ranks outnumber CPUs there is no CPU to go to, and who waits soon yields.
+void Waiting::note_wait() noexcept {
+  const std::int64_t waited_ns = quiet_.waited_ns();
+  if (waited_ns < noted_ns_ || transport_.oversubscribed()) return;
+  noted_ns_ = waited_ns < kHopAfterNs ? kHopAfterNs : waited_ns + kChecksEveryNs;
+  transport_.note_wait(waited_ns, quiet_.looked_ns());
+}
+
 bool Waiting::is_time_for_checks(std::int64_t away_ns) noexcept {
   const bool is_first = !has_looked_;
   const bool has_run = look(away_ns);
+  note_wait();
   const std::int64_t now = quiet_.looked_ns();
   // Only once in a row: where CPUs are always that late the checks are made all the same.
   if (!is_first && !has_run && resumed_ns_ != checked_ns_) {
@@ -101,6 +114,7 @@ bool Waiting::poll_after(std::int64_t away_ns) noexcept {
   (void)look(away_ns);
   const std::int64_t now = quiet_.looked_ns();
   polls_rarely_ = is_first || now - before_ns > kChecksEveryNs;
+  if (!polls_rarely_) note_wait();
   if (is_first || now - checked_ns_ < kChecksEveryNs) return false;
   checked_ns_ = now;
   return true;

@@ -59,6 +59,7 @@ class Waiting {
     if (++polls_ == kPollsMost) polls_ -= kPollsPerCycle;
   }
   bool look(std::int64_t away_ns) noexcept;
+  void note_wait() noexcept;
   bool is_time_for_checks(std::int64_t away_ns) noexcept;
   int sleep_us() const noexcept;
 
@@ -73,6 +74,7 @@ class Waiting {
   bool polls_rarely_ = false;
   Deadline quiet_;
   std::int64_t checked_ns_ = 0;
+  std::int64_t noted_ns_ = 0;  ///< of waiting: not before that the transport is told again
   std::int64_t resumed_ns_ = 0;
   std::int64_t absent_ns_ = 0;  ///< of quiet_: counted up to resumed_ns_
 };

@@ -344,7 +344,7 @@ TEST(ToriiInfo, CostsAreSummedOverRanks) {
 TEST(ToriiInfo, CostsPassesOnWhatTheProgramPrints) {
   const std::string line =
       "torii info: rank 3 at its end: call plans 5, plans installed 9, bytes of team memory assigned "
-      "for the first time 64, cold messages 1, sleeps ";
+      "for the first time 64, cold messages 1, sleeps 4, hops ";
   const Outcome run = torii_info({"costs", "--json", "-", "--", "sh", "-c",
                                   "echo '[1] " + line + "7' >&2; echo '" + line + "2' >&2; echo '" + line +
                                       "' >&2; echo $TORII_LOG; echo other >&2; exit 7"});
@@ -353,7 +353,7 @@ TEST(ToriiInfo, CostsPassesOnWhatTheProgramPrints) {
   EXPECT_TRUE(holds(run.output, "other\n")) << run.output;
   EXPECT_TRUE(holds(run.output, line + "\n")) << "half a line is none" << run.output;
   EXPECT_TRUE(holds(run.output, R"({"ranks":2,)")) << run.output;
-  EXPECT_TRUE(holds(run.output, R"("sleeps":{"least":2,"most":7,"all":9},"exit_code":7})")) << run.output;
+  EXPECT_TRUE(holds(run.output, R"("hops":{"least":2,"most":7,"all":9},"exit_code":7})")) << run.output;
   const Outcome words = torii_info({"costs", "--", "printf", "<%s>", "", "[a, b]", "--", "nan"});
   EXPECT_EQ(words.code, 0) << words.output;
   EXPECT_TRUE(holds(words.output, "<><[a, b]><--><nan>")) << words.output;

@@ -96,7 +96,7 @@ struct Fibers::Main {
   std::size_t stack_bytes = 0;
 };
 
-Fibers::Fibers(std::uint64_t seed) : random_(seed), main_(std::make_unique<Main>()) {}
+Fibers::Fibers(std::uint64_t seed) : RandomCpus(~seed), random_(seed), main_(std::make_unique<Main>()) {}
 
 Fibers::~Fibers() {
   for (auto& one : fibers_) {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/platform.hpp"
+#include "transports/fibers/random_cpus.hpp"
 
 namespace torii::fibers {
 
@@ -43,7 +43,7 @@ enum class End : std::uint8_t {
 /// The scheduler, and the platform on which its fibers wait. One fiber runs at a time, on the thread that calls run().
 /// It goes on until it waits, or until the seed takes its CPU at a point. All that happens is a function of the seed
 /// and of what the fibers do. Fibers may throw and catch, but not out of their bodies.
-class Fibers final : public Platform {
+class Fibers final : public RandomCpus {
  public:
   explicit Fibers(std::uint64_t seed);
   /// Fibers that have not ended are forgotten as they are: their stacks, and what these own, are leaked.

@@ -55,6 +55,9 @@ class Node final : public Transport {
     fibers_.pass();
     inner_->sleep(most_us, still_idle, data);
   }
+  void note_wait(std::int64_t waited_ns, std::int64_t now_ns) noexcept override {
+    inner_->note_wait(waited_ns, now_ns);
+  }
   bool alive(int peer) noexcept override {
     fibers_.pass();
     return !fibers_.is_gone(peer, kSeenAfter);

@@ -13,8 +13,8 @@ namespace torii::fibers {
 std::unique_ptr<Transport> open(Wires& wires, bool oversubscribed, Bootstrap& bootstrap, const Settings& settings,
                                 const shared_memory::Nodes& nodes, shared_memory::Arena& arena,
                                 shared_memory::NodePeers& peers) {
-  auto memory =
-      std::make_unique<shared_memory::SharedMemory>(bootstrap, arena, peers, settings.engines, settings.cross_memory);
+  auto memory = std::make_unique<shared_memory::SharedMemory>(bootstrap, arena, peers, settings.engines,
+                                                              settings.cross_memory, settings.hop);
   auto inside = std::make_unique<Node>(wires, std::move(memory), oversubscribed);
   if (nodes.count() == 1) return inside;
   transports::EngineOptions options;

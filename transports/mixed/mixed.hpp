@@ -44,6 +44,9 @@ class Mixed final : public Transport {
   Status progress() noexcept override { return between_->progress(); }
   bool drained() noexcept override { return between_->drained(); }
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override;
+  void note_wait(std::int64_t waited_ns, std::int64_t now_ns) noexcept override {
+    inside_->note_wait(waited_ns, now_ns);
+  }
   bool alive(int peer) noexcept override { return to(peer).alive(peer); }
   bool may_live(int peer) noexcept override { return to(peer).may_live(peer); }
   /// A store into memory is never lost, so only engines between nodes are given up.

@@ -2,13 +2,16 @@
 // Puts by plain stores, and the doorbell that wakes a sleeping peer.
 #include "transports/shared_memory/shared_memory.hpp"
 
+#include <utility>
+
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/platform.hpp"
 #include "runtime/fabric/words.hpp"
 
 namespace torii::shared_memory {
 
-SharedMemory::SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers, int engines, Switch cross_memory)
+SharedMemory::SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers, int engines, Switch cross_memory,
+                           bool hops)
     : arena_(arena),
       peers_(peers),
       rank_(bootstrap.rank()),
@@ -22,6 +25,7 @@ SharedMemory::SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers,
     std::byte* const bell = mapped(peer, offsets[static_cast<std::size_t>(peer)]);
     doorbells_.push_back(reinterpret_cast<Doorbell*>(bell));
   }
+  if (hops) make_hints();
   if (cross_memory == Switch::off) return;
   cross_memory_ = std::make_unique<CrossMemory>(bootstrap, peers);
   if (cross_memory_->allowed()) return;
@@ -30,6 +34,17 @@ SharedMemory::SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers,
                                          "; torii-info doctor says what stands in the way");
   }
   cross_memory_.reset();
+}
+
+void SharedMemory::make_hints() {
+  std::vector<std::atomic<std::uint64_t>*> hints;
+  std::size_t own = 0;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (bases_[static_cast<std::size_t>(peer)] == nullptr) continue;
+    if (peer == rank_) own = hints.size();
+    hints.push_back(&doorbells_[static_cast<std::size_t>(peer)]->cpu);
+  }
+  if (hints.size() > 1) cpu_hints_.emplace(std::move(hints), own, counters());
 }
 
 // The doorbell stays where it is, for as long as the arena lives: a peer may ring it after this rank has gone.

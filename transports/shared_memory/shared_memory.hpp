@@ -4,12 +4,14 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/base/settings.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/fabric/transport.hpp"
 #include "transports/shared_memory/arena.hpp"
+#include "transports/shared_memory/cpu_hints.hpp"
 #include "transports/shared_memory/cross_memory.hpp"
 #include "transports/shared_memory/node_peers.hpp"
 
@@ -19,15 +21,18 @@ namespace torii::shared_memory {
 struct Doorbell {
   std::atomic<std::uint32_t> rings;     ///< the futex word
   std::atomic<std::uint32_t> sleeping;  ///< threads of its rank that sleep or are about to
+  std::atomic<std::uint64_t> cpu;       ///< CpuHint of a thread of its rank that waits
 };
-static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(Doorbell) == 8);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(Doorbell) == 16);
 
 class SharedMemory final : public Transport {
  public:
   /// Collective over `bootstrap`; `arena` and `peers` must outlive it. Ranks of other nodes are not mapped, and nothing
   /// may be put to them through this object. Tries whether private memory of the node's ranks may be read; throws
-  /// Error{unsupported} on all ranks if `cross_memory` is on and that is not possible.
-  SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers, int engines, Switch cross_memory = Switch::off);
+  /// Error{unsupported} on all ranks if `cross_memory` is on and that is not possible. `hops`: waiting threads may move
+  /// to another CPU (CpuHints).
+  SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers, int engines, Switch cross_memory = Switch::off,
+               bool hops = false);
   ~SharedMemory() override;
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -55,10 +60,15 @@ class SharedMemory final : public Transport {
   Status progress() noexcept override { return Status::ok; }  // every put is complete when put() returns
   bool drained() noexcept override { return true; }
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override;
+  void note_wait(std::int64_t waited_ns, std::int64_t now_ns) noexcept override {
+    if (cpu_hints_) cpu_hints_->note_wait(waited_ns, now_ns);
+  }
   bool alive(int peer) noexcept override { return peers_.alive(peer); }
   bool oversubscribed() const noexcept override { return oversubscribed_; }
 
  private:
+  void make_hints();
+
   Arena& arena_;
   NodePeers& peers_;
   int rank_;
@@ -68,6 +78,7 @@ class SharedMemory final : public Transport {
   std::unique_ptr<CrossMemory> cross_memory_;  ///< nullptr: not wanted, or not possible
   std::vector<std::byte*> bases_;
   std::vector<Doorbell*> doorbells_;
+  std::optional<CpuHints> cpu_hints_;  ///< none: not wanted, or no other rank is on this node
 };
 
 }  // namespace torii::shared_memory

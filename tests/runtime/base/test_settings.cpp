@@ -75,7 +75,7 @@ TEST(Settings, EveryShownValueCanBeSetAgain) {
            "PROVIDER=tcp;ofi_rxm\n"
            "DETERMINISM=canonical\nWIRE=f32\nISA=avx2\nTIMEOUT=0.25\nLOG=debug\nCHANNELS=8\nSLOTS=16\nWINDOW=5\n"
            "TUNE_FILE=/a "
-           "b\nARENA=512M\nWAIT=sleep\nCROSS_MEMORY=off\nHELPERS=2\nHELPER_CPUS=0-3,8\nINSECURE=1\n"
+           "b\nARENA=512M\nWAIT=sleep\nHOP=0\nCROSS_MEMORY=off\nHELPERS=2\nHELPER_CPUS=0-3,8\nINSECURE=1\n"
            "RENDEZVOUS=file:/a b\nINTERFACE=^docker,veth\nPORTS=20000-20100");
   std::string lines;
   for (const SettingView& view : settings.list()) {
@@ -127,6 +127,7 @@ const Case kBadValues[] = {{"TORII_ENGINES=0", "a whole number from 1 to 16"},
                            {"TORII_WINDOW=33", "a whole number from 0 to 32"},
                            {"TORII_ARENA=1M", "bytes from 256M to"},
                            {"TORII_WAIT=busy", "one of auto spin yield sleep shared"},
+                           {"TORII_HOP=no", "one of 0 1"},
                            {"TORII_CROSS_MEMORY=yes", "one of auto on off"},
                            {"TORII_HELPERS=-1", "a whole number from 0 to 16"},
                            {"TORII_HELPER_CPUS=all", "CPU numbers like 0-3,8"},
@@ -190,8 +191,8 @@ TEST(Settings, DigestHoldsWhatMustBeEqualAndNothingElse) {
                           "WIRE=f32", "CHANNELS=1", "SLOTS=3", "WINDOW=3", "TRANSPORT=ucx", "CROSS_MEMORY=on"}) {
     EXPECT_NE(load({}, job).digest_text(), digest) << job;
   }
-  for (const char* own :
-       {"ISA=reference", "TIMEOUT=1", "LOG=debug", "ARENA=1G", "WAIT=spin", "HELPERS=1", "JOB_TOKEN=x", "NODE=a"}) {
+  for (const char* own : {"ISA=reference", "TIMEOUT=1", "LOG=debug", "ARENA=1G", "WAIT=spin", "HOP=0", "HELPERS=1",
+                          "JOB_TOKEN=x", "NODE=a"}) {
     EXPECT_EQ(load({}, own).digest_text(), digest) << own;
   }
   EXPECT_EQ(load({}, "SEGMENT=64K").digest_text(), load({"TORII_SEGMENT=65536"}).digest_text());

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include <optional>
 #include <vector>
 
 #include "tests/support/test_run.hpp"
@@ -36,11 +37,16 @@ class Sleeper final : public Transport {
     nanosleep(&time, nullptr);
     late_us = 0;
   }
+  void note_wait(std::int64_t waited_ns, std::int64_t) noexcept override { noted_ns.push_back(waited_ns); }
+  std::int64_t clock_ns() const noexcept override { return clock ? *clock += ns_per_look : now_ns(); }
   bool alive(int) noexcept override { return true; }
   bool oversubscribed() const noexcept override { return shares_cpus; }
 
   bool shares_cpus = true;
   std::vector<int> slept_us;
+  std::vector<std::int64_t> noted_ns;
+  mutable std::optional<std::int64_t> clock;  ///< that goes on with each look at it, instead of the machine's
+  std::int64_t ns_per_look = 30'000;
   int late_us = 0;  ///< how much longer the next sleep takes: to the waiter the process was stopped
 
  private:
@@ -182,6 +188,47 @@ TEST(Waiting, OthersGetATurnSeldomWhileItPollsAndBeforeEverySleep) {
     spinning.pause(stays_idle, nullptr);
   }
   EXPECT_EQ(turns, 1000);
+}
+
+/// The waits are those of the transport's clock, whatever the machine does.
+TEST(Waiting, TellsTheTransportSeldomHowLongItHasWaited) {
+  Sleeper sleeper({.name = "mapped", .mapped = true, .wakes_on_put = true});
+  sleeper.shares_cpus = false;
+  sleeper.clock = 0;
+  Waiting waiting(sleeper, WaitMode::automatic, kTimeoutNs);
+  // Two looks at the clock: a wait this short tells nothing.
+  pauses(waiting, 2047);
+  EXPECT_TRUE(sleeper.noted_ns.empty());
+  for (int wait = 0; wait < 2; ++wait) {
+    pauses(waiting, 22'000);  // polls and yields
+    ASSERT_GT(sleeper.noted_ns.size(), 3U);
+    EXPECT_EQ(sleeper.noted_ns[0], 30'000) << "where it waits";
+    EXPECT_EQ(sleeper.noted_ns[1], 120'000) << "it has waited for long";
+    EXPECT_EQ(sleeper.noted_ns[2], 1'140'000) << "and for another millisecond";
+    waiting.moved();
+    sleeper.noted_ns.clear();
+  }
+}
+
+TEST(Waiting, TellsNothingWhereRanksOutnumberCpus) {
+  Sleeper sleeper({.name = "mapped", .mapped = true, .wakes_on_put = true});
+  sleeper.clock = 0;
+  Waiting waiting(sleeper, WaitMode::spin, kTimeoutNs);
+  pauses(waiting, 100'000);
+  EXPECT_TRUE(sleeper.noted_ns.empty());
+}
+
+TEST(Waiting, TellsWhoPollsWithoutPauses) {
+  Sleeper sleeper({.name = "mapped", .mapped = true, .wakes_on_put = true});
+  sleeper.shares_cpus = false;
+  for (const bool is_away : {false, true}) {
+    sleeper.clock = 0;
+    sleeper.ns_per_look = is_away ? 2 * kMs : 30'000;
+    sleeper.noted_ns.clear();
+    Waiting waiting(sleeper, WaitMode::automatic, kTimeoutNs);
+    for (int i = 0; i < 10'000; ++i) (void)waiting.poll();
+    EXPECT_EQ(sleeper.noted_ns.empty(), is_away) << "the caller computes between its polls";
+  }
 }
 
 TEST(Waiting, ATimeInWhichTheProcessDidNotRunIsNotWaiting) {

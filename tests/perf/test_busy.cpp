@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// perf/busy and busy_perf: their command lines, and that a job's figures say what happened. Times are not judged.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/folder_test.hpp"
+#include "tests/support/places.hpp"
+#include "tests/support/process.hpp"
+
+namespace torii::tests {
+namespace {
+
+const std::string kBusyScript = (std::filesystem::path(source_dir()) / "perf" / "busy").string();
+
+class Busy : public FolderTest {
+ protected:
+  static Outcome script(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {kBusyScript, "--bin", bin_dir()});
+    return run(arguments);
+  }
+  static Outcome program(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), bin_dir() + "/busy_perf");
+    return run(arguments);
+  }
+  static std::vector<nlohmann::json> rows(const std::string& file) {
+    std::vector<nlohmann::json> all;
+    std::ifstream lines(file);
+    for (std::string line; std::getline(lines, line);) all.push_back(nlohmann::json::parse(line));
+    return all;
+  }
+};
+
+TEST_F(Busy, EachKindOfCallHasItsFigures) {
+  for (const char* kind : {"allreduce", "start", "persistent", "send"}) {
+    const std::string file = path(kind);
+    const Outcome outcome = program({"--ranks", "2", "--seconds", "0.05", "--kind", kind, "--json", file});
+    ASSERT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find(" calls, mean "), std::string::npos) << outcome.output;
+    const std::vector<nlohmann::json> found = rows(file);
+    ASSERT_EQ(found.size(), 1U);
+    const nlohmann::json& row = found[0];
+    EXPECT_EQ(row["kind"], kind);
+    EXPECT_GT(row["calls"], 0);
+    EXPECT_LE(row["median_us"], row["p99_us"]);
+    EXPECT_LE(row["p99_us"], row["p99_9_us"]);
+    EXPECT_LE(row["slow_calls"], row["calls"]);
+    EXPECT_LE(row["slow_on_one_cpu"], row["slow_calls"]);
+    for (const char* of_ranks : {"hops", "moves", "slow_switches"}) EXPECT_EQ(row[of_ranks].size(), 2U) << of_ranks;
+  }
+}
+
+/// Every call is slow if it takes more than a microsecond, and ranks on one CPU need more.
+TEST_F(Busy, SlowCallsOfRanksOnOneCpuSaySo) {
+  const std::string file = path("rows");
+  const Outcome outcome =
+      program({"--ranks", "2", "--seconds", "0.05", "--slow", "1", "--cpus", "0,0", "--json", file, "--setting", "x"});
+  if (outcome.output.find("cannot be bound") != std::string::npos) GTEST_SKIP() << "CPU 0 is not for this process";
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const nlohmann::json row = rows(file).at(0);
+  EXPECT_EQ(row["setting"], "x");
+  EXPECT_GT(row["slow_calls"], 0);
+  EXPECT_EQ(row["slow_on_one_cpu"], row["slow_kept"]);
+  EXPECT_EQ(row["hops"], nlohmann::json({0, 0}));
+  ASSERT_FALSE(row["slow_calls_first"].empty());
+  EXPECT_EQ(row["slow_calls_first"][0]["cpus"], nlohmann::json({0, 0}));
+  EXPECT_GT(row["slow_switches"][0].get<int>() + row["slow_switches"][1].get<int>(), 0);
+}
+
+TEST_F(Busy, TheScriptRunsStatesAndWaysByTurns) {
+  const std::string file = path("rows");
+  const Outcome outcome =
+      script({"--jobs", "2", "--seconds", "0.05", "--states", "one-cpu,bound-1,free-2,free-1-apart", "--json", file});
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(rows(file).size(), 16U);
+  for (const char* line : {"# command perf/busy", "one-cpu ", "bound-1 ", "free-2 ", "free-1-apart ", "torii,HOP=0 "}) {
+    EXPECT_NE(outcome.output.find(line), std::string::npos) << outcome.output;
+  }
+}
+
+TEST_F(Busy, AnMpiTakesItsTurnToo) {
+  if (access((bin_dir() + "/busy_perf.openmpi").c_str(), X_OK) != 0) GTEST_SKIP() << "built without Open MPI";
+  for (const char* kind : {"allreduce", "send"}) {
+    const Outcome outcome =
+        script({"--jobs", "1", "--seconds", "0.05", "--states", "free-1", "--way", "openmpi", "--kind", kind});
+    ASSERT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("free-1         openmpi"), std::string::npos) << outcome.output;
+  }
+}
+
+TEST_F(Busy, BadCommandLinesAreRefusedWithTheReason) {
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string reason;
+  };
+  for (const auto& [arguments, reason] : {
+           Case{{"--states", "idle"}, "--states 'idle' is not one-cpu, bound-N, free-N or free-N-apart"},
+           Case{{"--states", "bound-2-apart"}, "--states 'bound-2-apart' is not"},
+           Case{{"--way", "lam"}, "--way 'lam' is neither torii, openmpi nor mpich, nor the name of an --mpi"},
+           Case{{"--way", "openmpi,HOP=0"}, "--way 'openmpi,HOP=0': only torii has settings"},
+           Case{{"--json", "no_such_folder/x"}, "cannot write 'no_such_folder/x': No such file or directory"},
+           Case{{"--ranks", "1"}, "--ranks must be at least 2, --jobs at least 1, --seconds above 0"},
+       }) {
+    const Outcome outcome = script(arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(reason), std::string::npos) << outcome.output;
+  }
+  const Outcome none = run({kBusyScript, "--bin", path("none")});
+  EXPECT_EQ(none.code, 3) << none.output;
+  EXPECT_NE(none.output.find("there is no busy_perf in"), std::string::npos) << none.output;
+  const Outcome failed = script({"--jobs", "1", "--states", "free-0", "--way", "torii,HOP=2"});
+  EXPECT_EQ(failed.code, 1) << failed.output;
+  EXPECT_NE(failed.output.find("# FAILED with code 2: free-0, torii,HOP=2"), std::string::npos) << failed.output;
+  for (const auto& [arguments, reason] : {
+           Case{{"--ranks", "3", "--kind", "send"}, "--kind send needs 2 ranks"},
+           Case{{"--ranks", "2", "--cpus", "0"}, "--cpus '0' has 1 CPUs for 2 ranks"},
+           Case{{"--ranks", "2", "--cpus", "x,y"}, "cannot be bound to CPU 'x'"},
+       }) {
+    const Outcome outcome = program(arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(reason), std::string::npos) << outcome.output;
+  }
+}
+
+}  // namespace
+}  // namespace torii::tests
