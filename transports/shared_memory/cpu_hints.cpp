@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who hops: the rank that notices. Two ranks on one CPU run one at a time, and the first one to hop tells its new CPU
-// at once, so the other one stays.
+// Who hops: the rank that notices. Two ranks on one CPU run one at a time. The first one says before its hop that it is
+// nowhere, since it may have to wait for its turn where it comes to, and so the other one stays.
 #include "transports/shared_memory/cpu_hints.hpp"
 
 #include "runtime/base/platform.hpp"
@@ -36,21 +36,15 @@ void CpuHints::note_wait(std::int64_t waited_ns, std::int64_t now_ns) noexcept {
   for (std::size_t rank = 0; rank < hints_.size(); ++rank) {
     const std::uint64_t hint = rank == own_ ? 0 : hints_[rank]->load(std::memory_order_relaxed);
     if (hint == 0) continue;
-    taken.add(CpuHint::cpu(hint));
+    taken.add(CpuHint::cpu(hint));  // which is no CPU for a rank that hops now
     is_shared = is_shared || (CpuHint::cpu(hint) == cpu && now_ns - CpuHint::seen_ns(hint) < kSeenForNs);
   }
   if (!is_shared) return;
-  switch (platform().hop(taken)) {
-    case Hop::made:
-      Counters::add(counters_.hops);
-      tell(platform().cpu(), now_ns);
-      break;
-    case Hop::not_made:
-      break;
-    case Hop::impossible:
-      can_hop_.store(false, std::memory_order_relaxed);
-      break;
-  }
+  tell(CpuHint::kNowhere, now_ns);
+  const Hop result = platform().hop(taken);
+  if (result == Hop::made) Counters::add(counters_.hops);
+  if (result == Hop::impossible) can_hop_.store(false, std::memory_order_relaxed);
+  tell(platform().cpu(), now_ns);
 }
 
 }  // namespace torii::shared_memory

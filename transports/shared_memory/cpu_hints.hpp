@@ -15,6 +15,7 @@ namespace torii::shared_memory {
 /// A CPU number and when a rank was seen there, in one word of its arena; 0: not yet. All about it is a hint: CPUs
 /// change, the system may say any number, and several threads of a rank store here. A wrong one costs a needless hop.
 struct CpuHint {
+  static constexpr int kNowhere = -1;  ///< instead of a CPU: the rank hops now
   static constexpr int kCpuBits = 16;
   static constexpr std::uint64_t kCpuMask = (std::uint64_t{1} << kCpuBits) - 1;
 

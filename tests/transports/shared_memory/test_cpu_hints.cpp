@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <vector>
 
 #include "runtime/base/platform.hpp"
@@ -25,6 +26,7 @@ class Machine final : public Platform {
   int cpu() noexcept override { return on; }
   Hop hop(const CpuSet& taken) noexcept override {
     ++hops;
+    meanwhile();
     for (int cpu = 0; answer == Hop::made && cpu < cpus; ++cpu) {
       if (taken.has(cpu)) continue;
       on = cpu;
@@ -37,6 +39,7 @@ class Machine final : public Platform {
   int on = 0;
   int hops = 0;  ///< attempts
   Hop answer = Hop::made;
+  std::function<void()> meanwhile = [] {};
 };
 
 /// The ranks of a node.
@@ -72,6 +75,20 @@ TEST(CpuHints, OneOfTwoRanksOnOneCpuHops) {
   EXPECT_EQ(node.told(1), 1);
   EXPECT_EQ(node.wait(0, 0, kMs, 100 * kMs), 0) << "the other one has gone";
   EXPECT_EQ(node.hops(0), 0U);
+}
+
+/// The first one has left its CPU, and waits for its turn on the other one.
+TEST(CpuHints, TheOtherOneStaysWhileTheFirstOneHops) {
+  Node node(2);
+  node.wait(0, 0, 0, kMs);
+  node.machine.meanwhile = [&] {
+    node.machine.meanwhile = [] {};
+    EXPECT_EQ(node.told(1), CpuHint::kNowhere);
+    EXPECT_EQ(node.wait(0, 0, kMs, 2 * kMs), 0);
+    EXPECT_EQ(node.machine.hops, 1);
+  };
+  EXPECT_EQ(node.wait(1, 0, kMs, 2 * kMs), 1);
+  EXPECT_EQ(node.told(1), 1);
 }
 
 TEST(CpuHints, AShortWaitOnlyTells) {
@@ -131,6 +148,7 @@ TEST(CpuHints, WhereAHopIsImpossibleNobodyTriesAgain) {
   }
   EXPECT_EQ(node.machine.hops, 1);
   EXPECT_EQ(node.hops(1), 0U);
+  EXPECT_EQ(node.told(1), 0);
 }
 
 TEST(CpuHints, AMachineWithoutCpuNumbersTellsNothing) {
