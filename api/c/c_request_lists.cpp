@@ -74,6 +74,7 @@ int await_any(Requests list) {
   const torii::CancellationHeld held;
   torii::Team& team = *(*first)->owner->team;
   torii::Waiting waiting = team.members().waiting();
+  if (team.context().has_idle()) waiting.serve_others();
   struct Look {
     Requests list;
     std::uint64_t moves;

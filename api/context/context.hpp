@@ -86,6 +86,7 @@ class Context {
     idle_ = function;
     idle_data_ = data;
   }
+  bool has_idle() const noexcept { return idle_ != nullptr; }
   void idle() noexcept {
     if (idle_ != nullptr) idle_(idle_data_);
   }

@@ -78,7 +78,7 @@ void PersistentRings::take_words(std::size_t channel, Place& place, const RingSi
       continue;
     }
     const auto* const sleeping = member == members_.rank() ? nullptr : members_.transport().sleeping(rank);
-    if (sleeping != nullptr && sleeping->load(std::memory_order_relaxed) != 0) members_.transport().ring(rank);
+    if (sleeping != nullptr && is_marked(*sleeping)) members_.transport().ring(rank);
   }
 }
 

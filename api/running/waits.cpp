@@ -123,6 +123,7 @@ bool Waits::wait_until(Request& request, std::int64_t end_ns) noexcept {
   const auto is_late = [end_ns] { return end_ns != kNever && now_ns() >= end_ns; };
   const bool has_many_callers = use_.has_many_callers();
   Waiting waiting = members_.waiting(request.timeout_ns(members_.timeout_ns()));
+  if (context_.has_idle()) waiting.serve_others();
   std::uint64_t moves = in_flight_.moves();
   while (request.state != Request::State::done) {
     (void)progress();

@@ -52,7 +52,7 @@ typedef struct torii_context_options {
   const char* settings; /* "NAME=value" lines that override the environment, e.g. "ENGINES=2\nTIMEOUT=5"; may be NULL */
   /* Called again and again (seldom while the thread spins) by a thread that waits in torii_run, in a named operation or
    * for requests. So the embedder's other work goes on. The function may make calls on other teams of the context than
-   * the one waited on, but must not wait. A sleeping thread calls it about once a millisecond. May be NULL. */
+   * the one waited on, but must not wait. A sleeping thread calls it about every 0.1 ms. May be NULL. */
   void (*idle)(void* idle_data);
   void* idle_data;
   /* An earlier context of this process, which may be destroyed before or after the new one. Memory that was allocated

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The services of the operating system that a simulation replaces: the clock, yielding, sleeping and waking, the CPU of
-// a thread, and the grant of shared memory.
+// a thread, fences on behalf of others, and the grant of shared memory.
 #pragma once
 
 #include <poll.h>
@@ -29,6 +29,12 @@ class Platform {
   virtual void wake_all(const std::atomic<std::uint32_t>& word) noexcept;
   /// Sleeps until a descriptor is ready, `most_ns` at the longest; fills in the entries and returns as ppoll() does.
   virtual int poll(pollfd* entries, std::size_t count, std::int64_t most_ns) noexcept;
+  /// From now on fence_all() of any process reaches the threads of this one. False where the system has no such fences,
+  /// refuses, or would take milliseconds, as it does if this process has several threads already.
+  virtual bool join_fences() noexcept;
+  /// A full fence now in every thread of all processes that have joined, and in this one; about a microsecond. False:
+  /// the system refuses.
+  virtual bool fence_all() noexcept;
   /// The number of the CPU that runs the calling thread; -1: unknown. A hint: sandboxes say the same to all threads.
   virtual int cpu() noexcept;
   /// As torii::hop().

@@ -47,6 +47,18 @@ inline constexpr auto kTuned = std::to_array<Tuned>({
      "a guess"},
     {"waiting.sleep_most_per_rank", 20'000, "us",
      "the same times the number of ranks, if that is longer: many ranks share the CPUs to look", "a guess"},
+    {"waiting.yields_per_turn", 4, "yields", "between two turns of an embedder's idle function before the first sleep",
+     "MPI moves a message part by part, each of which waits for such a turn: perf/results/2026-12-01-overlap.txt"},
+    {"waiting.yields_serving", 8, "yields", "between two sleeps, with such a turn before each",
+     "as waiting.yields_per_turn"},
+    {"waiting.sleep_serving", 50, "us",
+     "the longest sleep of a rank whose embedder has an idle function, which may have messages of its own to move; the "
+     "kernel adds some 50",
+     "asked for: a message of 1 MiB takes about a dozen looks at it"},
+    {"waiting.sleep_blind_per_rank", 50, "us",
+     "times the ranks of the node: the longest sleep in which a ring may be missed, if that is less than sleep_least; "
+     "many ranks share the CPUs to look",
+     "asked for: 100 us with 2 ranks"},
     {"waiting.quiet_per_sleep", 8, "",
      "by which the time in which nothing has moved is divided, for the length of such a sleep", "a guess"},
     {"waiting.checks_every", 1'000'000, "ns", "between two rounds of slow checks", "a guess"},

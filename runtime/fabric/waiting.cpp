@@ -22,6 +22,7 @@ constexpr auto kSleepLeastUs = tuned<std::int64_t>("waiting.sleep_least");
 /// are, the longer a rank may sleep: each looks seldom then, and all use the same CPUs to look.
 constexpr auto kSleepMostUs = tuned<std::int64_t>("waiting.sleep_most");
 constexpr auto kSleepMostUsPerRank = tuned<std::int64_t>("waiting.sleep_most_per_rank");
+constexpr auto kSleepServingUs = tuned<int>("waiting.sleep_serving");
 constexpr auto kQuietPerSleep = tuned<std::int64_t>("waiting.quiet_per_sleep");
 constexpr auto kCpuToldAfterNs = tuned<std::int64_t>("waiting.cpu_told_after");
 constexpr auto kHopAfterNs = tuned<std::int64_t>("waiting.hop_after");
@@ -44,6 +45,7 @@ void relax() noexcept {
 
 Waiting::Waiting(Transport& transport, WaitMode mode, std::int64_t timeout_ns) noexcept
     : transport_(transport),
+      sleep_us_most_(static_cast<int>(std::max(kSleepMostUs, kSleepMostUsPerRank * transport.ranks()))),
       spins_(kSpinsAlone),
       awake_(kSpinsAlone + kYieldsAlone),
       sleeps_long_(transport.capabilities().wakes_on_put && !transport.capabilities().mapped),
@@ -134,13 +136,18 @@ bool Waiting::pause(bool (*still_idle)(void* data), void* data) noexcept {
   Counters::add(transport_.counters().sleeps);
   const int us = sleep_us();
   transport_.sleep(us, still_idle, data);
+  if (serves_others_) polls_ = awake_ - std::min(awake_ - spins_, kYieldsServing);
   return is_time_for_checks(us * std::int64_t{1000});
 }
 
+void Waiting::serve_others() noexcept {
+  serves_others_ = true;
+  sleep_us_most_ = kSleepServingUs;
+}
+
 int Waiting::sleep_us() const noexcept {
-  if (!sleeps_long_) return kSleepLeastUs;
-  const std::int64_t most_us = std::max(kSleepMostUs, kSleepMostUsPerRank * transport_.ranks());
-  return static_cast<int>(std::clamp(quiet_ns() / 1000 / kQuietPerSleep, kSleepLeastUs, most_us));
+  const std::int64_t us = sleeps_long_ ? std::max(quiet_ns() / 1000 / kQuietPerSleep, kSleepLeastUs) : kSleepLeastUs;
+  return static_cast<int>(std::min<std::int64_t>(us, sleep_us_most_));
 }
 
 }  // namespace torii

@@ -21,6 +21,8 @@ class Waiting {
   /// It is over after `timeout_ns` in which nothing has moved.
   Waiting(Transport& transport, WaitMode mode, std::int64_t timeout_ns) noexcept;
 
+  /// The caller has other work to look at while it waits. From now on sleeps are short, with some yields between.
+  void serve_others() noexcept;
   /// Waits a little. `still_idle(data)` tells whether there is still nothing to do; it is asked before a sleep.
   /// Returns true about once a millisecond: the time for slow checks (deadline, peers' death, mismatch). Not at once
   /// after a time in which this process did not run: what its peers did meanwhile has to be looked at first.
@@ -29,8 +31,12 @@ class Waiting {
   bool poll() noexcept;
   /// The same after `away_ns` that the caller meant to wait elsewhere, which count as waiting.
   bool poll_after(std::int64_t away_ns) noexcept;
-  /// Whether other work of the caller should get a turn now: seldom while it polls, before every sleep.
-  bool is_turn_of_others() const noexcept { return polls_ % kPollsPerTurn == kPollsPerTurn - 1 || polls_ >= awake_; }
+  /// Whether other work of the caller should get a turn now: seldom while it polls, before every sleep. Yields take as
+  /// long as others like, so where they are served they get a turn among few of them.
+  bool is_turn_of_others() const noexcept {
+    return polls_ % kPollsPerTurn == kPollsPerTurn - 1 || polls_ >= awake_ ||
+           (serves_others_ && polls_ >= spins_ && (has_slept_ || polls_ % kYieldsPerTurn == 0));
+  }
   /// Something moved: the next pause spins again. But a rank that shares its CPU and had to sleep for a network message
   /// will likely sleep for the next one too. So it skips most polling.
   void moved() noexcept {
@@ -53,6 +59,8 @@ class Waiting {
  private:
   static constexpr auto kYieldsAfterSleep = tuned<std::uint32_t>("waiting.yields_after_sleep");
   static constexpr auto kPollsPerTurn = tuned<std::uint32_t>("waiting.polls_per_turn");
+  static constexpr auto kYieldsPerTurn = tuned<std::uint32_t>("waiting.yields_per_turn");
+  static constexpr auto kYieldsServing = tuned<std::uint32_t>("waiting.yields_serving");
   static constexpr std::uint32_t kPollsPerCycle = 1024;
 
   void count() noexcept {
@@ -64,6 +72,8 @@ class Waiting {
   int sleep_us() const noexcept;
 
   Transport& transport_;
+  int sleep_us_most_;
+  bool serves_others_ = false;
   std::uint32_t polls_ = 0;
   std::uint32_t spins_;  ///< polls up to this one spin, later ones yield
   std::uint32_t awake_;  ///< polls up to this one do not sleep

@@ -40,6 +40,13 @@ inline void store_word(std::byte* at, std::uint64_t value) noexcept {
   std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at)).store(value, std::memory_order_release);
 }
 
+/// Whether a peer has set its mark of sleepers; asked behind a store for that peer. The compiler keeps this order. The
+/// processor may not, which a sleeper mends (docs/memory_order.md, "The doorbell").
+inline bool is_marked(const std::atomic<std::uint32_t>& sleeping) noexcept {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  return sleeping.load(std::memory_order_relaxed) != 0;
+}
+
 /// A signal holds the call's signature above the low half of the message number. So a message of another call
 /// (operation, type, count or root) never looks like the awaited one. The signature is never 0, so fresh memory is no
 /// signal. The upper half of the number is added to the signature: what a slot or cell held 2^32 messages ago is no

@@ -40,7 +40,7 @@ struct RingEnd {
   /// The mark of Transport::sleeping(); nullptr towards the rank itself, where there is nobody to wake.
   const std::atomic<std::uint32_t>* sleeping = nullptr;
 
-  bool is_asleep() const noexcept { return sleeping != nullptr && sleeping->load(std::memory_order_relaxed) != 0; }
+  bool is_asleep() const noexcept { return sleeping != nullptr && is_marked(*sleeping); }
 };
 
 struct alignas(kLineBytes) SendEnd : RingEnd {

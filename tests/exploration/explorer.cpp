@@ -130,7 +130,8 @@ void Explorer::store(void* at, std::size_t bytes, std::uint64_t value, std::memo
   const std::memory_order order = sites_.order(site, Access::store, asked);
   const int word = memory_->word_at(at, bytes);
   if (memory_->too_small()) return;
-  if (order == std::memory_order_seq_cst || is_shared_by_others(word, ~(1U << running_))) await(At::change, word);
+  const bool takes_turn = order == std::memory_order_seq_cst || turns_at_each_store_;
+  if (takes_turn || is_shared_by_others(word, ~(1U << running_))) await(At::change, word);
   learn_writer(word, running_);
   pending_[static_cast<std::size_t>(running_)].begins_block = true;
   memory_->store(running_, word, cut(value, bytes), order);
@@ -170,6 +171,20 @@ void Explorer::fence(std::memory_order asked, const void* site) {
   memory_->fence(running_, order);
   if (readable_elsewhere(-1) < before) pending_[static_cast<std::size_t>(running_)].has_overtaken = true;
   note(Access::fence, order, nullptr, 0, site);
+}
+
+/// All know every store afterwards, since the rank that has made it fences too.
+void Explorer::fence_all() {
+  const Unobserved unobserved;
+  await(At::fence, -1);
+  for (int rank = 0; rank < world_->ranks(); ++rank) {
+    if (pending_[static_cast<std::size_t>(rank)].at == At::done) continue;
+    memory_->catch_up(rank);
+    memory_->fence(rank, std::memory_order_seq_cst);
+  }
+  pending_[static_cast<std::size_t>(running_)].begins_block = true;
+  for (Pending& pending : pending_) pending.has_overtaken = true;
+  note(Access::fence, std::memory_order_seq_cst, nullptr, 0, nullptr);
 }
 
 void Explorer::past_caches_fence(const void* site) {

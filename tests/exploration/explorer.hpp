@@ -66,6 +66,8 @@ class Explorer {
   Outcome explore(World& world, std::size_t states_max = kStatesMax);
   /// True if ranks take turns before every load, to compare: no reduction to blocks.
   void take_turns_at_each_load(bool each) noexcept { turns_at_each_load_ = each; }
+  /// The same before every store: for worlds with fence_all(), before which a store is not what it is behind.
+  void take_turns_at_each_store(bool each) noexcept { turns_at_each_store_ = each; }
   Sites& sites() noexcept { return sites_; }
   Memory& memory() noexcept { return *memory_; }
 
@@ -87,6 +89,8 @@ class Explorer {
   };
   std::uint64_t change(void* at, std::size_t bytes, const Change& change, std::memory_order order, const void* site);
   void fence(std::memory_order order, const void* site);
+  /// A full fence of all ranks at once, made by the one that runs.
+  void fence_all();
   void past_caches_fence(const void* site);
   void read(const void* at, std::size_t bytes, const void* site);
   void write(const void* at, std::size_t bytes, const void* site, bool past_caches = false);
@@ -172,6 +176,7 @@ class Explorer {
   std::array<RankSpace, kRanksMax> spaces_;
   std::array<Pending, kRanksMax> pending_{};
   bool turns_at_each_load_ = false;
+  bool turns_at_each_store_ = false;
   int running_ = -1;
   int chosen_ = 0;
   std::vector<Event>* events_ = nullptr;

@@ -105,6 +105,11 @@ void store_y_fence_load_x(Shared& at, std::uint64_t* results) {
   std::atomic_thread_fence(kSequential);
   results[0] = at.x.load(kRelaxed);
 }
+void store_y_fence_of_all_load_x(Shared& at, std::uint64_t* results) {
+  at.y.store(1, kRelaxed);
+  explorer().fence_all();
+  results[0] = at.x.load(kRelaxed);
+}
 void load_x_store_y(Shared& at, std::uint64_t* results) {
   results[0] = at.x.load(kRelaxed);
   at.y.store(1, kRelaxed);

@@ -33,6 +33,14 @@ class ExploredPlatform final : public Platform {
     if (!explorer().is_running()) return Platform::wake_all(word);
     explorer().wake_all(&word, sizeof(word));
   }
+  bool join_fences() noexcept override { return true; }
+  bool fence_all() noexcept override {
+    if (!explorer().is_running() || !has_fences) return false;
+    explorer().fence_all();
+    return true;
+  }
+
+  bool has_fences = false;
 } explored_platform;
 
 }  // namespace
@@ -53,6 +61,7 @@ struct Station::Rank {
 };
 
 Station::Station() {
+  set_platform(&explored_platform);
   tests::run_ranks_as_threads(kRanksMax, [this](Bootstrap& bootstrap) {
     ranks_[static_cast<std::size_t>(bootstrap.rank())] = std::make_unique<Rank>(bootstrap);
   });
@@ -60,10 +69,11 @@ Station::Station() {
   for (const auto& rank : ranks_) {
     if (rank->ground != offset_) throw Error(Status::internal, "arenas of equal ranks differ");
   }
-  set_platform(&explored_platform);
 }
 
 Station::~Station() { set_platform(nullptr); }
+
+void Station::let_sleepers_fence(bool let) noexcept { explored_platform.has_fences = let; }
 
 Station& Station::instance() {
   static Station station;

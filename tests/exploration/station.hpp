@@ -17,6 +17,8 @@ inline constexpr std::size_t kGroundBytes = std::size_t{256} << 10;
 class Station {
  public:
   static Station& instance();
+  /// Whether the platform has fences for all ranks (Platform::fence_all()); at first it has none.
+  static void let_sleepers_fence(bool let) noexcept;
   /// The part of a rank's arena that a world uses: all zero when the world is set up.
   std::byte* ground(int rank) const;
   std::uint64_t ground_offset() const noexcept { return offset_; }

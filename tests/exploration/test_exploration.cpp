@@ -111,12 +111,22 @@ TEST_F(Exploration, BlocksOfLoadsHideNothing) {
   EXPECT_NE(compared, 0U);
 }
 
-/// Without the millisecond after which a sleeper looks again, the doorbell is not enough (docs/memory_order.md, "The
-/// doorbell"): the putter has no fence between its signal and its look at the sleeper.
+/// Without the time after which a sleeper looks again, and without its fence for all, the doorbell is not enough
+/// (docs/memory_order.md, "The doorbell"): the putter has no fence between its signal and its look at the sleeper.
 TEST_F(Exploration, ASleepThatDoesNotEndByItsTimeMissesAWakeUp) {
   const Outcome outcome = explorer().explore(*sleepers_without_time());
   EXPECT_NE(outcome.failure.find("sleeps"), std::string::npos) << report(outcome);
   EXPECT_FALSE(outcome.history.empty());
+}
+
+TEST_F(Exploration, ASleepAfterAFenceOfAllMissesNoWakeUp) {
+  explorer().take_turns_at_each_store(true);
+  Station::let_sleepers_fence(true);
+  const Outcome outcome = explorer().explore(*sleepers_without_time());
+  Station::let_sleepers_fence(false);
+  explorer().take_turns_at_each_store(false);
+  EXPECT_EQ(outcome.failure, "") << report(outcome);
+  EXPECT_TRUE(outcome.complete);
 }
 
 /// Weakens the order of each site to relaxed, one after the other, and drops each fence.

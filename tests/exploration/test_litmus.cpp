@@ -57,6 +57,10 @@ TEST(Litmus, StoreBuffering) {
   const Seen no_zeros{{0, 0, 1, 0}, {1, 0, 0, 0}, {1, 0, 1, 0}};
   EXPECT_EQ(seen({store_x_load_y_sequential, store_y_load_x_sequential}), no_zeros);
   EXPECT_EQ(seen({store_x_fence_load_y, store_y_fence_load_x}), no_zeros);
+  EXPECT_EQ(seen({store_x_load_y, store_y_fence_load_x}).size(), 4U) << "a fence on one side";
+  explorer().take_turns_at_each_store(true);
+  EXPECT_EQ(seen({store_x_load_y, store_y_fence_of_all_load_x}), no_zeros) << "unless it is of both";
+  explorer().take_turns_at_each_store(false);
 }
 
 /// The model leaves this out (docs/exploration.md): C++20 allows that both read 1.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU numbers and hops of a simulation: anything that a machine or a sandbox may say, by a seed.
+// CPU numbers and hops of a simulation: anything that a machine or a sandbox may say, by a seed. Its ranks run on one
+// thread, which sees all its stores.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,8 @@ namespace torii::fibers {
 class RandomCpus : public Platform {
  public:
   explicit RandomCpus(std::uint64_t seed) : random_(seed) {}
+  bool join_fences() noexcept override { return true; }
+  bool fence_all() noexcept override { return true; }
   /// Any of a few, or none, from one moment to the next.
   int cpu() noexcept override { return static_cast<int>(random_() % 5) - 1; }
   /// Takes a while, and may be refused.

@@ -2,13 +2,27 @@
 // Puts by plain stores, and the doorbell that wakes a sleeping peer.
 #include "transports/shared_memory/shared_memory.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/platform.hpp"
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/fabric/words.hpp"
 
 namespace torii::shared_memory {
+namespace {
+
+constexpr auto kBlindUsPerRank = tuned<int>("waiting.sleep_blind_per_rank");
+constexpr auto kBlindUsMost = tuned<int>("waiting.sleep_least");
+
+/// What a rank tells of its doorbell.
+struct BellCard {
+  std::uint64_t offset;
+  std::uint64_t joins_fences;
+};
+
+}  // namespace
 
 SharedMemory::SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers, int engines, Switch cross_memory,
                            bool hops)
@@ -19,12 +33,19 @@ SharedMemory::SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers,
       capabilities_{
           .name = "shared_memory", .mapped = true, .wakes_on_put = true, .notices_deaths = true, .engines = engines},
       doorbell_offset_(arena.allocate(sizeof(Doorbell))) {
-  const std::vector<std::size_t> offsets = gather_values(bootstrap, doorbell_offset_);
+  const BellCard mine = {doorbell_offset_, platform().join_fences() ? std::uint64_t{1} : 0};
+  const std::vector<BellCard> cards = gather_values(bootstrap, mine);
+  int node_ranks = 0;
   for (int peer = 0; peer < bootstrap.ranks(); ++peer) {
+    const BellCard& card = cards[static_cast<std::size_t>(peer)];
     bases_.push_back(peers.base(peer));
-    std::byte* const bell = mapped(peer, offsets[static_cast<std::size_t>(peer)]);
+    std::byte* const bell = mapped(peer, card.offset);
     doorbells_.push_back(reinterpret_cast<Doorbell*>(bell));
+    if (bell == nullptr) continue;
+    ++node_ranks;
+    has_fences_ = has_fences_ && card.joins_fences != 0;
   }
+  blind_sleep_us_ = std::min(kBlindUsPerRank * node_ranks, kBlindUsMost);
   if (hops) make_hints();
   if (cross_memory == Switch::off) return;
   cross_memory_ = std::make_unique<CrossMemory>(bootstrap, peers);
@@ -52,12 +73,12 @@ SharedMemory::~SharedMemory() = default;
 
 // A rank that is about to sleep sets `sleeping` and then looks at its signals once more. A putter stores the signal and
 // then looks at `sleeping`. Without a full fence between the putter's two accesses both may miss each other. Every put
-// would pay for a fence; a missed ring costs one sleep step of at most a millisecond (docs/memory_order.md).
+// would pay for that fence, so the sleeper makes it for all, or else sleeps briefly (docs/memory_order.md).
 // Threads of a rank may sleep in calls on different teams. A putter cannot tell which of them waits for its signal, so
 // it wakes all; those that find nothing sleep again.
 void SharedMemory::ring(int peer) noexcept {
   Doorbell& bell = *doorbells_[static_cast<std::size_t>(peer)];
-  if (bell.sleeping.load(std::memory_order_relaxed) == 0) return;
+  if (!is_marked(bell.sleeping)) return;
   bell.rings.fetch_add(1, std::memory_order_release);
   platform().wake_all(bell.rings);
 }
@@ -80,6 +101,7 @@ void SharedMemory::sleep(int most_us, bool (*still_idle)(void* data), void* data
   Doorbell& bell = *doorbells_[static_cast<std::size_t>(rank_)];
   const std::uint32_t rings = bell.rings.load(std::memory_order_acquire);
   bell.sleeping.fetch_add(1, std::memory_order_seq_cst);
+  if (most_us > blind_sleep_us_ && !(has_fences_ && platform().fence_all())) most_us = blind_sleep_us_;
   if (still_idle(data)) platform().wait(bell.rings, rings, most_us * std::int64_t{1000});
   // This publishes nothing: a putter that still sees the sleeper rings in vain.
   bell.sleeping.fetch_sub(1, std::memory_order_relaxed);

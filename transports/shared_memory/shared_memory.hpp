@@ -75,6 +75,8 @@ class SharedMemory final : public Transport {
   bool oversubscribed_;
   Capabilities capabilities_;
   std::size_t doorbell_offset_;
+  bool has_fences_ = true;                     ///< all ranks of the node have joined Platform::fence_all()
+  int blind_sleep_us_;                         ///< the longest sleep in which a ring may be missed
   std::unique_ptr<CrossMemory> cross_memory_;  ///< nullptr: not wanted, or not possible
   std::vector<std::byte*> bases_;
   std::vector<Doorbell*> doorbells_;

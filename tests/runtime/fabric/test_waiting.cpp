@@ -76,6 +76,41 @@ TEST(Waiting, OrWhereNothingWakesIt) {
   for (const int us : sleeper.slept_us) EXPECT_EQ(us, 1000);
 }
 
+TEST(Waiting, SleepsBrieflyBetweenLooksAtOtherWork) {
+  for (const bool is_mapped : {true, false}) {
+    Sleeper sleeper({.name = "any", .mapped = is_mapped, .wakes_on_put = true});
+    Waiting waiting(sleeper, WaitMode::sleep, kTimeoutNs);
+    waiting.serve_others();
+    wait_quietly(waiting, 20);
+    waiting.moved();
+    wait_quietly(waiting, 20);
+    ASSERT_GT(sleeper.slept_us.size(), 5U);
+    for (const int us : sleeper.slept_us) EXPECT_EQ(us, 50);
+  }
+}
+
+TEST(Waiting, YieldsBetweenSleepsWhereOthersAreServed) {
+  Sleeper sleeper({.name = "mapped", .mapped = true, .wakes_on_put = true});
+  Waiting waiting(sleeper, WaitMode::automatic, kTimeoutNs);
+  waiting.serve_others();
+  int yields = 0;
+  int turns = 0;
+  for (; sleeper.slept_us.empty(); ++yields) {
+    turns += waiting.is_turn_of_others() ? 1 : 0;
+    waiting.pause([](void*) { return true; }, nullptr);
+  }
+  EXPECT_GT(turns, yields / 5);
+  EXPECT_LT(turns, yields / 3);
+  for (int sleep = 0; sleep < 3; ++sleep) {
+    sleeper.slept_us.clear();
+    for (yields = 0; sleeper.slept_us.empty(); ++yields) {
+      EXPECT_TRUE(waiting.is_turn_of_others());
+      waiting.pause([](void*) { return true; }, nullptr);
+    }
+    EXPECT_EQ(yields, 9) << "eight yields, and the sleep";
+  }
+}
+
 TEST(Waiting, SleepsAnEighthOfTheQuietTimeWhereANetworkWakesIt) {
   Sleeper sleeper({.name = "network", .wakes_on_put = true});
   Waiting waiting(sleeper, WaitMode::sleep, kTimeoutNs);

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a rank sleeps on its doorbell, and when it makes a fence for all: on a platform in memory.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/platform.hpp"
+#include "tests/support/thread_ranks.hpp"
+#include "transports/shared_memory/node_peers.hpp"
+#include "transports/shared_memory/shared_memory.hpp"
+
+namespace torii::shared_memory {
+namespace {
+
+class Bells final : public Platform {
+ public:
+  Bells() { set_platform(this); }
+  ~Bells() override { set_platform(nullptr); }
+  bool join_fences() noexcept override { return joined++ < joining; }
+  bool fence_all() noexcept override {
+    ++fences;
+    return fence_works;
+  }
+  void wait(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::int64_t most_ns) noexcept override {
+    if (records) {
+      waits_us.push_back(most_ns / 1000);
+    } else {
+      Platform::wait(word, value, most_ns);
+    }
+  }
+
+  int joining = 1000;  ///< so many ranks join
+  std::atomic<int> joined = 0;
+  bool fence_works = true;
+  bool records = false;
+  int fences = 0;
+  std::vector<std::int64_t> waits_us;
+};
+
+bool stays_idle(void*) { return true; }
+
+/// What rank 0 of so many ranks asks for when it may sleep for `most_us`.
+std::int64_t sleep(Bells& machine, int ranks, int most_us) {
+  std::vector<std::unique_ptr<Arena>> arenas(static_cast<std::size_t>(ranks));
+  std::vector<std::unique_ptr<SharedMemory>> transports(static_cast<std::size_t>(ranks));
+  std::vector<std::unique_ptr<Nodes>> nodes(static_cast<std::size_t>(ranks));
+  std::vector<std::unique_ptr<NodePeers>> peers(static_cast<std::size_t>(ranks));
+  tests::run_ranks_as_threads(ranks, [&](Bootstrap& bootstrap) {
+    const auto at = static_cast<std::size_t>(bootstrap.rank());
+    nodes[at] = std::make_unique<Nodes>(bootstrap);
+    arenas[at] = make_arena(bootstrap, *nodes[at], kArenaBytesMin);
+    peers[at] = std::make_unique<NodePeers>(bootstrap, *nodes[at], *arenas[at], 20);
+    transports[at] = std::make_unique<SharedMemory>(bootstrap, *arenas[at], *peers[at], 1);
+  });
+  machine.records = true;
+  transports[0]->sleep(most_us, stays_idle, nullptr);
+  machine.records = false;
+  return machine.waits_us.empty() ? -1 : machine.waits_us.back();
+}
+
+TEST(Doorbell, ALongSleepBeginsWithAFenceForAll) {
+  Bells machine;
+  EXPECT_EQ(sleep(machine, 2, 1000), 1000);
+  EXPECT_EQ(machine.fences, 1);
+}
+
+TEST(Doorbell, AShortSleepMayMissARing) {
+  Bells machine;
+  EXPECT_EQ(sleep(machine, 2, 50), 50);
+  EXPECT_EQ(sleep(machine, 2, 100), 100);
+  EXPECT_EQ(machine.fences, 0);
+}
+
+TEST(Doorbell, SleepsAreShortWhereAFenceIsRefused) {
+  Bells machine;
+  machine.fence_works = false;
+  EXPECT_EQ(sleep(machine, 2, 1000), 100);
+  EXPECT_EQ(sleep(machine, 3, 1000), 150) << "more ranks share the CPUs to look";
+  EXPECT_EQ(machine.fences, 2);
+}
+
+TEST(Doorbell, SleepsAreShortWhereARankHasNotJoinedTheFences) {
+  Bells machine;
+  machine.joining = 1;
+  EXPECT_EQ(sleep(machine, 2, 1000), 100);
+  EXPECT_EQ(machine.fences, 0);
+}
+
+TEST(Doorbell, AProcessOfSeveralThreadsDoesNotWaitToJoinTheFences) {
+  // Whatever the system says of fences: where this process has joined, each fence works.
+  Platform system;
+  if (system.join_fences()) {
+    EXPECT_TRUE(system.fence_all());
+    EXPECT_TRUE(system.join_fences());
+    GTEST_SKIP() << "this process has joined while it had one thread";
+  }
+  std::atomic<bool> is_over = false;
+  std::thread other([&] { is_over.wait(false); });
+  EXPECT_FALSE(system.join_fences());
+  is_over = true;
+  is_over.notify_one();
+  other.join();
+}
+
+}  // namespace
+}  // namespace torii::shared_memory
