@@ -22,7 +22,6 @@ constexpr auto kSleepLeastUs = tuned<std::int64_t>("waiting.sleep_least");
 /// are, the longer a rank may sleep: each looks seldom then, and all use the same CPUs to look.
 constexpr auto kSleepMostUs = tuned<std::int64_t>("waiting.sleep_most");
 constexpr auto kSleepMostUsPerRank = tuned<std::int64_t>("waiting.sleep_most_per_rank");
-constexpr auto kSleepServingUs = tuned<int>("waiting.sleep_serving");
 constexpr auto kQuietPerSleep = tuned<std::int64_t>("waiting.quiet_per_sleep");
 constexpr auto kCpuToldAfterNs = tuned<std::int64_t>("waiting.cpu_told_after");
 constexpr auto kHopAfterNs = tuned<std::int64_t>("waiting.hop_after");
@@ -45,16 +44,18 @@ void relax() noexcept {
 
 Waiting::Waiting(Transport& transport, WaitMode mode, std::int64_t timeout_ns) noexcept
     : transport_(transport),
-      sleep_us_most_(static_cast<int>(std::max(kSleepMostUs, kSleepMostUsPerRank * transport.ranks()))),
+      sleep_us_most_(kSleepLeastUs),
       spins_(kSpinsAlone),
       awake_(kSpinsAlone + kYieldsAlone),
-      sleeps_long_(transport.capabilities().wakes_on_put && !transport.capabilities().mapped),
-      polling_is_costly_(transport.polling_is_costly()),
       quiet_(timeout_ns, 0) {
-  const std::uint32_t few_spins = sleeps_long_ ? kSpinsSharedNetwork : kSpinsShared;
+  const bool sleeps_long = transport.capabilities().wakes_on_put && !transport.capabilities().mapped;
+  if (sleeps_long) {
+    sleep_us_most_ = static_cast<int>(std::max(kSleepMostUs, kSleepMostUsPerRank * transport.ranks()));
+  }
+  const std::uint32_t few_spins = sleeps_long ? kSpinsSharedNetwork : kSpinsShared;
   if (transport.oversubscribed() || mode == WaitMode::shared) {
     spins_ = few_spins;
-    awake_ = spins_ + (sleeps_long_ ? kYieldsSharedNetwork : kYieldsShared);
+    awake_ = spins_ + (sleeps_long ? kYieldsSharedNetwork : kYieldsShared);
   }
   if (mode == WaitMode::spin) spins_ = awake_ = kForever;
   if (mode == WaitMode::yield) {
@@ -136,17 +137,14 @@ bool Waiting::pause(bool (*still_idle)(void* data), void* data) noexcept {
   Counters::add(transport_.counters().sleeps);
   const int us = sleep_us();
   transport_.sleep(us, still_idle, data);
-  if (serves_others_) polls_ = awake_ - std::min(awake_ - spins_, kYieldsServing);
+  if (serves_others()) polls_ = awake_ - std::min(awake_ - spins_, kYieldsServing);
   return is_time_for_checks(us * std::int64_t{1000});
 }
 
-void Waiting::serve_others() noexcept {
-  serves_others_ = true;
-  sleep_us_most_ = kSleepServingUs;
-}
+void Waiting::serve_others() noexcept { sleep_us_most_ = kSleepServingUs; }
 
 int Waiting::sleep_us() const noexcept {
-  const std::int64_t us = sleeps_long_ ? std::max(quiet_ns() / 1000 / kQuietPerSleep, kSleepLeastUs) : kSleepLeastUs;
+  const std::int64_t us = std::max(quiet_ns() / 1000 / kQuietPerSleep, kSleepLeastUs);
   return static_cast<int>(std::min<std::int64_t>(us, sleep_us_most_));
 }
 

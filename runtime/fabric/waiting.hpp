@@ -35,12 +35,12 @@ class Waiting {
   /// long as others like, so where they are served they get a turn among few of them.
   bool is_turn_of_others() const noexcept {
     return polls_ % kPollsPerTurn == kPollsPerTurn - 1 || polls_ >= awake_ ||
-           (serves_others_ && polls_ >= spins_ && (has_slept_ || polls_ % kYieldsPerTurn == 0));
+           (serves_others() && polls_ >= spins_ && (has_slept_ || polls_ % kYieldsPerTurn == 0));
   }
   /// Something moved: the next pause spins again. But a rank that shares its CPU and had to sleep for a network message
   /// will likely sleep for the next one too. So it skips most polling.
   void moved() noexcept {
-    polls_ = has_slept_ && polling_is_costly_ ? awake_ - std::min(awake_ - spins_, kYieldsAfterSleep) : 0;
+    polls_ = has_slept_ && transport_.polling_is_costly() ? awake_ - std::min(awake_ - spins_, kYieldsAfterSleep) : 0;
     has_slept_ = false;
     has_looked_ = false;
   }
@@ -61,6 +61,7 @@ class Waiting {
   static constexpr auto kPollsPerTurn = tuned<std::uint32_t>("waiting.polls_per_turn");
   static constexpr auto kYieldsPerTurn = tuned<std::uint32_t>("waiting.yields_per_turn");
   static constexpr auto kYieldsServing = tuned<std::uint32_t>("waiting.yields_serving");
+  static constexpr auto kSleepServingUs = tuned<int>("waiting.sleep_serving");
   static constexpr std::uint32_t kPollsPerCycle = 1024;
 
   void count() noexcept {
@@ -70,15 +71,13 @@ class Waiting {
   void note_wait() noexcept;
   bool is_time_for_checks(std::int64_t away_ns) noexcept;
   int sleep_us() const noexcept;
+  bool serves_others() const noexcept { return sleep_us_most_ == kSleepServingUs; }
 
   Transport& transport_;
   int sleep_us_most_;
-  bool serves_others_ = false;
   std::uint32_t polls_ = 0;
-  std::uint32_t spins_;  ///< polls up to this one spin, later ones yield
-  std::uint32_t awake_;  ///< polls up to this one do not sleep
-  bool sleeps_long_;
-  bool polling_is_costly_;   ///< Transport::polling_is_costly()
+  std::uint32_t spins_;      ///< polls up to this one spin, later ones yield
+  std::uint32_t awake_;      ///< polls up to this one do not sleep
   bool has_slept_ = false;   ///< since something moved
   bool has_looked_ = false;  ///< at the clock, since something moved
   bool polls_rarely_ = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// perf/busy and busy_perf: their command lines, and that a job's figures say what happened. Times are not judged.
+// perf/busy, busy_perf and perf/overlap: their command lines, and that a job's figures say what happened. Times are
+// not judged.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/folder_test.hpp"
@@ -125,6 +127,40 @@ TEST_F(Busy, BadCommandLinesAreRefusedWithTheReason) {
     EXPECT_EQ(outcome.code, 2) << outcome.output;
     EXPECT_NE(outcome.output.find(reason), std::string::npos) << outcome.output;
   }
+}
+
+/// perf/overlap and the program that it starts.
+class Overlap : public FolderTest {
+ protected:
+  static Outcome script(std::vector<std::string> arguments) {
+    const std::string place = (std::filesystem::path(source_dir()) / "perf" / "overlap").string();
+    arguments.insert(arguments.begin(), {place, "--bin", bin_dir()});
+    return run(arguments);
+  }
+};
+
+TEST_F(Overlap, BothSidesHaveTheirFigures) {
+  if (access((bin_dir() + "/mpi_overlap").c_str(), X_OK) != 0) GTEST_SKIP() << "built without Open MPI";
+  const Outcome outcome = script({"--turns", "1", "--repeats", "3"});
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  for (const char* line : {"# command perf/overlap", "\nlate_0 ", "\nlate_1000 ", "\nlate_5000 "}) {
+    EXPECT_NE(outcome.output.find(line), std::string::npos) << outcome.output;
+  }
+}
+
+TEST_F(Overlap, BadCommandLinesAreRefusedWithTheReason) {
+  for (const auto& [arguments, reason] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--turns", "0"}, "--turns 0: a number from 1 to 999999"},
+           {{"--ranks", "3"}, "--ranks 3: an even number"},
+           {{"--ranks"}, "--ranks needs a value"},
+           {{"--rank", "2"}, "'--rank' is not understood"}}) {
+    const Outcome outcome = script(arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(reason), std::string::npos) << outcome.output;
+  }
+  const Outcome none = script({"--bin", path("none")});
+  EXPECT_EQ(none.code, 3) << none.output;
+  EXPECT_NE(none.output.find("there is no mpi_overlap in"), std::string::npos) << none.output;
 }
 
 }  // namespace

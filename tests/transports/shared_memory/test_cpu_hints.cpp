@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/platform.hpp"
@@ -26,7 +27,7 @@ class Machine final : public Platform {
   int cpu() noexcept override { return on; }
   Hop hop(const CpuSet& taken) noexcept override {
     ++hops;
-    meanwhile();
+    std::exchange(meanwhile, [] {})();
     for (int cpu = 0; answer == Hop::made && cpu < cpus; ++cpu) {
       if (taken.has(cpu)) continue;
       on = cpu;
@@ -82,7 +83,6 @@ TEST(CpuHints, TheOtherOneStaysWhileTheFirstOneHops) {
   Node node(2);
   node.wait(0, 0, 0, kMs);
   node.machine.meanwhile = [&] {
-    node.machine.meanwhile = [] {};
     EXPECT_EQ(node.told(1), CpuHint::kNowhere);
     EXPECT_EQ(node.wait(0, 0, kMs, 2 * kMs), 0);
     EXPECT_EQ(node.machine.hops, 1);
