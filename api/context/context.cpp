@@ -3,7 +3,6 @@
 #include "api/context/context.hpp"
 
 #include <sys/mman.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <utility>
@@ -187,10 +186,9 @@ void Context::free(void* address) {
 const std::string& Context::digest_text() {
   const std::lock_guard lock(mutex_);
   if (!digest_text_.empty()) return digest_text_;
-  const std::string& tune = tune_table().text();
   std::string text = "VERSION=" + std::string(TORII_VERSION) + "\n" + settings_.digest_text();
   if (!text.ends_with('\n')) text += '\n';
-  digest_text_ = text + "TUNE_FILE digest=" + std::to_string(XXH3_64bits(tune.data(), tune.size())) + "\n";
+  digest_text_ = text + "TUNE_FILE digest=" + std::to_string(tune_table().digest()) + "\n";
   return digest_text_;
 }
 

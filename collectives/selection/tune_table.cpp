@@ -2,31 +2,28 @@
 // Reads tune tables.
 #include "collectives/selection/tune_table.hpp"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
+#include <xxhash.h>
 
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "collectives/selection/built_in_rows.hpp"
 #include "runtime/base/excerpt.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/base/text_file.hpp"
 
 namespace torii {
 
-extern const char* const kBuiltInTuneTable;    // generated from collectives/selection/tune_table.json
-extern const char* const kBuiltInTorusTable;   // generated from collectives/selection/tune_table_torus.json
-extern const char* const kBuiltInSwitchTable;  // generated from collectives/selection/tune_table_switch.json
-
 namespace {
 
 using nlohmann::json;
 
-/// A committed table, by its name in tune files, in the order in which all three are tried.
-struct BuiltIn {
-  const char* name;
-  const char* const& text;
-};
-constexpr BuiltIn kBuiltIn[] = {{"built-in torus", kBuiltInTorusTable},
-                                {"built-in switch", kBuiltInSwitchTable},
-                                {"built-in node", kBuiltInTuneTable}};
+/// The names of the committed tables in tune files, in the order of built_in_rows().
+constexpr std::array<std::string_view, kBuiltInTables> kBuiltInNames = {"built-in torus", "built-in switch",
+                                                                        "built-in node"};
 
 constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 24;
 constexpr int kSlotsMax = 256;
@@ -79,7 +76,12 @@ std::optional<Topology::Kind> parse_topology(const json& row, const std::string&
                  "\"; it must be \"node\", \"torus\", \"tree\" or \"switch\", or left out for all");
 }
 
-/// Without a check of the algorithm's name.
+[[noreturn]] void unknown_algorithm(const std::string& name, const std::string& where) {
+  std::string names;
+  for (const std::string_view known : algorithm_names()) names += (names.empty() ? "" : ", ") + std::string(known);
+  bad(where, "\"algorithm\" is \"" + excerpt(name) + "\", which is not in the catalogue; that has " + names);
+}
+
 TuneRow parse_row(const json& row, const std::string& where) {
   if (!row.is_object()) bad(where, "a row must be an object");
   TuneRow result;
@@ -102,7 +104,7 @@ TuneRow parse_row(const json& row, const std::string& where) {
     const auto least = static_cast<long long>(result.bytes_min);
     result.bytes_max = static_cast<std::size_t>(whole_number(row, "bytes_max", least, INT64_MAX, where));
   }
-  result.algorithm = text_of(row, "algorithm", where);
+  const std::string name = text_of(row, "algorithm", where);
   result.tuning.segment_bytes = static_cast<std::size_t>(whole_number(row, "segment", 64, kSegmentBytesMax, where));
   if (result.tuning.segment_bytes % 64 != 0) {
     bad(where, "\"segment\" is " + std::to_string(result.tuning.segment_bytes) + "; it must be a multiple of 64");
@@ -117,13 +119,10 @@ TuneRow parse_row(const json& row, const std::string& where) {
   if (row.contains("lanes")) {
     result.tuning.lanes.fill(static_cast<std::uint8_t>(whole_number(row, "lanes", 1, kLanesMax, where)));
   }
+  const Algorithm* const algorithm = find_algorithm(name);
+  if (algorithm == nullptr) unknown_algorithm(name, where);
+  result.algorithm = algorithm->name;
   return result;
-}
-
-[[noreturn]] void unknown_algorithm(const std::string& name, const std::string& where) {
-  std::string names;
-  for (const std::string_view known : algorithm_names()) names += (names.empty() ? "" : ", ") + std::string(known);
-  bad(where, "\"algorithm\" is \"" + excerpt(name) + "\", which is not in the catalogue; that has " + names);
 }
 
 StreamRates parse_streams(const json& entry, const std::string& where) {
@@ -141,23 +140,21 @@ StreamRates parse_streams(const json& entry, const std::string& where) {
   return streams;
 }
 
-std::string place_of(const BuiltIn& part) { return std::string("the table ") + part.name; }
-
-bool is_not_in_catalogue(const TuneRow& row) { return find_algorithm(row.algorithm) == nullptr; }
+/// Without rows of algorithms that are not in the catalogue.
+void append_built_in(std::span<const TuneRow> more, std::vector<TuneRow>& rows) {
+  std::ranges::copy_if(more, std::back_inserter(rows),
+                       [](const TuneRow& row) { return find_algorithm(row.algorithm) != nullptr; });
+}
 
 /// An entry of "rows": a row, or the name of a committed table in the place of its rows.
 void append_row(const json& entry, const std::string& where, std::vector<TuneRow>& rows) {
   if (!entry.is_string()) return rows.push_back(parse_row(entry, where));
-  const auto* const part = std::ranges::find_if(kBuiltIn, [&](const BuiltIn& one) { return entry == one.name; });
-  if (part == std::end(kBuiltIn)) {
+  const auto* const found = std::ranges::find(kBuiltInNames, entry.get_ref<const std::string&>());
+  if (found == kBuiltInNames.end()) {
     bad(where, "it is " + excerpt(entry.dump()) +
                    "; names of rows are \"built-in torus\", \"built-in switch\" and \"built-in node\"");
   }
-  std::vector<TuneRow> more;
-  const json document = json::parse(part->text);
-  for (const json& row : document.at("rows")) more.push_back(parse_row(row, place_of(*part)));
-  std::erase_if(more, is_not_in_catalogue);
-  rows.insert(rows.end(), more.begin(), more.end());
+  append_built_in(built_in_rows()[static_cast<std::size_t>(found - kBuiltInNames.begin())], rows);
 }
 
 MachineShape parse_machine(const json& machine, const std::string& where) {
@@ -169,17 +166,8 @@ MachineShape parse_machine(const json& machine, const std::string& where) {
 }  // namespace
 
 TuneTable TuneTable::parse(std::string_view text, const std::string& origin) {
-  TuneTable table = read(text, origin);
-  for (std::size_t index = 0; index < table.rows_.size(); ++index) {
-    const std::string& name = table.rows_[index].algorithm;
-    if (find_algorithm(name) == nullptr) unknown_algorithm(name, origin + ", row " + std::to_string(index));
-  }
-  return table;
-}
-
-TuneTable TuneTable::read(std::string_view text, const std::string& origin) {
   TuneTable table;
-  table.text_ = text;
+  table.digest_ = XXH3_64bits(text.data(), text.size());
   const json document = parse_json(text, origin);
   if (!document.is_object()) bad(origin, "a tune file is an object with \"version\" and \"rows\"");
   const long long version = whole_number(document, "version", 0, INT64_MAX, origin);
@@ -208,13 +196,9 @@ TuneTable TuneTable::read(std::string_view text, const std::string& origin) {
 const TuneTable& TuneTable::built_in() {
   static const TuneTable table = [] {
     TuneTable result;
-    for (const BuiltIn& part : kBuiltIn) {
-      const TuneTable more = read(part.text, place_of(part));
-      result.rows_.insert(result.rows_.end(), more.rows_.begin(), more.rows_.end());
-      result.text_ += more.text_;
-      result.machine_ = more.machine_;
-    }
-    std::erase_if(result.rows_, is_not_in_catalogue);
+    for (const std::span<const TuneRow> rows : built_in_rows()) append_built_in(rows, result.rows_);
+    result.machine_ = kBuiltInMachine;
+    result.digest_ = kBuiltInDigest;
     return result;
   }();
   return table;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,15 +17,16 @@ namespace torii {
 /// whose vector has `bytes_min`..`bytes_max` bytes. The first row that fits and whose algorithm accepts the request
 /// wins.
 struct TuneRow {
-  std::optional<Topology::Kind> topology;  ///< none: any. Meshes are tori
-  bool is_switch = false;                  ///< with Kind::node: for ranks on several nodes; without, on one node
+  std::optional<Topology::Kind> topology = {};  ///< none: any. Meshes are tori
+  bool is_switch = false;                       ///< with Kind::node: for ranks on several nodes; without, on one node
   Collective collective = Collective::allreduce;
   int ranks_min = 1;
   int ranks_max = 1 << 20;
   std::size_t bytes_min = 0;
   std::size_t bytes_max = SIZE_MAX;
-  std::string algorithm;
+  std::string_view algorithm = {};  ///< a name of the catalogue, which outlives every table
   Tuning tuning;
+  bool operator==(const TuneRow&) const = default;
 };
 
 /// The parts of a machine that decide which rows are fast on it.
@@ -33,6 +35,7 @@ struct MachineShape {
   int l3_groups = 1;   ///< groups of these CPUs that share a third-level cache
   int numa_nodes = 1;  ///< of these CPUs
   int ranks = 1;       ///< on the machine; the most that were measured
+  bool operator==(const MachineShape&) const = default;
 };
 
 /// A tune file: JSON {"version": 1, "rows": [{"collective", "ranks": [min, max], "bytes_min" (without it 0),
@@ -58,17 +61,14 @@ class TuneTable {
   const std::vector<StreamRates>& streams() const noexcept { return streams_; }
   /// The machine on which its rows for nodes were measured, if it says so.
   const std::optional<MachineShape>& machine() const noexcept { return machine_; }
-  /// The text whose digest all ranks compare.
-  const std::string& text() const noexcept { return text_; }
+  /// All ranks compare it.
+  std::uint64_t digest() const noexcept { return digest_; }
 
  private:
-  /// As parse(), with rows of any algorithm.
-  static TuneTable read(std::string_view json, const std::string& origin);
-
   std::vector<TuneRow> rows_;
   std::vector<StreamRates> streams_;
   std::optional<MachineShape> machine_;
-  std::string text_;
+  std::uint64_t digest_ = 0;
 };
 
 }  // namespace torii

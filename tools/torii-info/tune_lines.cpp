@@ -41,12 +41,14 @@ TuneLine parse_tune_line(const Json& json) {
       line.is_decided = true;
     }
     line.ratio = best.at("ratio");
-    line.rival_row.algorithm = best.at("algorithm");
+    line.rival = best.at("algorithm");
+    const Algorithm* const rival = find_algorithm(line.rival);
+    if (rival == nullptr) throw Error(Status::internal, "no algorithm: " + line.rival);
+    line.rival_row.algorithm = rival->name;
     line.rival_row.tuning.segment_bytes = best.at("segment");
     line.rival_row.tuning.slots = best.at("slots");
     line.rival_row.tuning.window = best.at("window");
     line.rival_row.tuning.one_shot = best.at("one_shot");
-    line.rival = line.rival_row.algorithm;
     if (line.rival_row.tuning.slots > 0) {
       line.rival +=
           fmt::format(" {}/{}/{}{}", bytes_text(line.rival_row.tuning.segment_bytes), line.rival_row.tuning.slots,

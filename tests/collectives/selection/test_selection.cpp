@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <set>
+#include <vector>
 
 #include "runtime/base/status.hpp"
 #include "tests/support/places.hpp"
@@ -67,6 +68,21 @@ TEST(Selection, ARowMayBeForOneKindOfTopology) {
   EXPECT_EQ(chosen(Topology::torus({2, 2, 1}, {false, false, false}, 2, 2), 8), "bucket") << "meshes are tori";
   EXPECT_EQ(chosen(Topology::node(4), 8), "node");
   EXPECT_EQ(chosen(Topology::node(4), 4096), "ring") << "a row without a kind serves all";
+}
+
+/// The build makes them from the files without parse().
+TEST(Selection, TheBuiltInRowsAreThoseOfTheFiles) {
+  std::vector<TuneRow> rows;
+  TuneTable table;
+  for (const char* const name : {"tune_table_torus.json", "tune_table_switch.json", "tune_table.json"}) {
+    table = TuneTable::load(tests::source_dir() + "/collectives/selection/" + name);
+    rows.insert(rows.end(), table.rows().begin(), table.rows().end());
+  }
+  EXPECT_EQ(TuneTable::built_in().rows(), rows);
+  EXPECT_EQ(TuneTable::built_in().machine(), table.machine());
+  EXPECT_NE(TuneTable::built_in().digest(), 0U);
+  EXPECT_EQ(TuneTable::load("").digest(), TuneTable::built_in().digest());
+  EXPECT_NE(table.digest(), TuneTable::built_in().digest());
 }
 
 /// The measured rows serve ranks on a node as ever; tori have rows of their own for every collective.
