@@ -75,7 +75,7 @@ TEST(Selection, TheBuiltInRowsAreThoseOfTheFiles) {
   std::vector<TuneRow> rows;
   TuneTable table;
   for (const char* const name : {"tune_table_torus.json", "tune_table_switch.json", "tune_table.json"}) {
-    table = TuneTable::load(tests::source_dir() + "/collectives/selection/" + name);
+    table = TuneTable::load(std::filesystem::path(tests::source_dir()) / "collectives/selection" / name);
     rows.insert(rows.end(), table.rows().begin(), table.rows().end());
   }
   EXPECT_EQ(TuneTable::built_in().rows(), rows);
