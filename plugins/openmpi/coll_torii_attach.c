@@ -148,8 +148,10 @@ int coll_torii_make_context(struct ompi_communicator_t* world, coll_torii_module
   /* Open MPI sets this at the end of MPI_Init only. Without it, ranks that share CPUs would wait in every exchange
    * until the time slices of others end. */
   const bool yields = opal_progress_set_yield_when_idle(true);
+  const int64_t begin = coll_torii_now_ns();
   const torii_status status = torii_context_create(&options, &coll_torii_state.context);
   if (status != TORII_OK) fail(&setup);
+  coll_torii_state.context_ns = coll_torii_now_ns() - begin;
   free(frames);
   (void)opal_progress_set_yield_when_idle(yields);
   if (status == TORII_OK) return OMPI_SUCCESS;
@@ -232,7 +234,10 @@ static bool found_team(coll_torii_module_t* module, struct ompi_communicator_t* 
 }
 
 static void make_kind(coll_torii_module_t* module, struct ompi_communicator_t* comm, coll_torii_team_t kind) {
+  const int64_t begin = coll_torii_now_ns();
   const bool made = found_team(module, comm, kind);
+  atomic_fetch_add_explicit(&coll_torii_state.team_ns, coll_torii_now_ns() - begin, memory_order_relaxed);
+  atomic_fetch_add_explicit(&coll_torii_state.teams, made, memory_order_relaxed);
   module->states[kind] = made ? STATE_ATTACHED : STATE_FAILED;
   if (!made) return;
   coll_torii_say(2, "communicator %u of %d ranks: %s team made", comm->c_contextid, ompi_comm_size(comm), names[kind]);

@@ -32,6 +32,12 @@ static torii_team* team_for(const coll_torii_operation_t* operation, coll_torii_
   return coll_torii_attach(module, comm, TEAM_BLOCKING);
 }
 
+static coll_torii_reason_t reason_of(coll_torii_answer_t answer, const coll_torii_module_t* module) {
+  if (answer == ANSWER_LEAVE) return REASON_REDUCTION;
+  if (module->states[TEAM_BLOCKING] == STATE_NEW) return REASON_BEFORE_TEAM;
+  return module->states[TEAM_BLOCKING] == STATE_FAILED ? REASON_NO_TEAM : REASON_UNSERVED;
+}
+
 /* Runs a described call. False if the call is left to the component below; all ranks then leave it. */
 static bool run(coll_torii_operation_t* operation, coll_torii_answer_t answer, coll_torii_module_t* module,
                 struct ompi_communicator_t* comm, int* status) {
@@ -47,7 +53,7 @@ static bool run(coll_torii_operation_t* operation, coll_torii_answer_t answer, c
   if (answer == ANSWER_DONE) return true;
   if (ended == TORII_UNSUPPORTED) {
     /* The calls by which the component below runs another one, or sets up a team, are not counted. */
-    if (!module->is_below) coll_torii_count_left(FORM_BLOCKING, operation->kind);
+    if (!module->is_below) coll_torii_count_left(reason_of(answer, module), FORM_BLOCKING, operation->kind);
     return false;
   }
   if (ended != TORII_OK) coll_torii_say(0, "communicator %u: %s", comm->c_contextid, torii_last_error());

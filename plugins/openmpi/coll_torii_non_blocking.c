@@ -32,6 +32,14 @@ static torii_status start_prepared(coll_torii_request_t* request, torii_team* te
   return status;
 }
 
+static coll_torii_reason_t reason_of(coll_torii_answer_t answer, const coll_torii_operation_t* operation,
+                                     const coll_torii_module_t* module) {
+  if (answer == ANSWER_LEAVE) return REASON_REDUCTION;
+  if (looks_internal(operation)) return REASON_INTERNAL;
+  if (module->states[TEAM_BACKGROUND] == STATE_NEW) return REASON_BEFORE_TEAM;
+  return module->states[TEAM_BACKGROUND] == STATE_FAILED ? REASON_NO_TEAM : REASON_UNSERVED;
+}
+
 /* Starts a described call. False if the call is left to the component below; all ranks then leave it. A call that fails
  * leaves MPI_REQUEST_NULL in `handle`, as calls of libnbc do. */
 static bool start(coll_torii_operation_t* operation, coll_torii_answer_t answer, coll_torii_module_t* module,
@@ -68,7 +76,7 @@ static bool start(coll_torii_operation_t* operation, coll_torii_answer_t answer,
     coll_torii_release(operation);
   }
   if (started == TORII_UNSUPPORTED) {
-    coll_torii_count_left(FORM_NON_BLOCKING, operation->kind);
+    coll_torii_count_left(reason_of(answer, operation, module), FORM_NON_BLOCKING, operation->kind);
     return false;
   }
   if (started != TORII_OK) coll_torii_say(0, "communicator %u: %s", comm->c_contextid, torii_last_error());

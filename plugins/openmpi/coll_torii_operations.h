@@ -67,3 +67,13 @@ typedef enum coll_torii_kind_t {
 } coll_torii_kind_t;
 
 typedef enum { FORM_BLOCKING, FORM_NON_BLOCKING, FORM_PERSISTENT, FORM_COUNT } coll_torii_form_t;
+
+/* Why a call went to the component below. */
+typedef enum {
+  REASON_BEFORE_TEAM, /* the communicator has no team yet */
+  REASON_NO_TEAM,     /* the members have agreed to have none */
+  REASON_REDUCTION,   /* its operation does not go with its type in torii */
+  REASON_INTERNAL,    /* it may be Open MPI's own */
+  REASON_UNSERVED,    /* torii could not run it: its algorithm cannot, or it could not be prepared */
+  REASON_COUNT
+} coll_torii_reason_t;

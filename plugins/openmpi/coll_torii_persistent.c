@@ -178,6 +178,11 @@ static bool prepare(coll_torii_request_t* request, coll_torii_module_t* module, 
   return false;
 }
 
+/* Why an operation that torii would take is left. */
+static coll_torii_reason_t reason_of(const coll_torii_module_t* module) {
+  return module->states[TEAM_PERSISTENT] == STATE_ATTACHED ? REASON_UNSERVED : REASON_NO_TEAM;
+}
+
 /* False if the operation is left to the component below; all ranks then leave it. A call that fails leaves
  * MPI_REQUEST_NULL in `handle`. */
 static bool init(coll_torii_operation_t* operation, coll_torii_answer_t answer, coll_torii_module_t* module,
@@ -187,19 +192,18 @@ static bool init(coll_torii_operation_t* operation, coll_torii_answer_t answer, 
   coll_torii_request_t* const request =
       answer == ANSWER_LEAVE ? NULL : coll_torii_make_request(module, comm, operation, true);
   if (request == NULL) {
-    if (answer == ANSWER_TAKE) {
-      (void)prepare(NULL, module, comm);
-      answer = ANSWER_LEAVE;
-    }
+    if (answer == ANSWER_TAKE) (void)prepare(NULL, module, comm);
+    const coll_torii_reason_t reason = answer == ANSWER_LEAVE ? REASON_REDUCTION : reason_of(module);
+    if (answer == ANSWER_TAKE) answer = ANSWER_LEAVE;
     coll_torii_release(operation);
-    coll_torii_count_left(FORM_PERSISTENT, operation->kind);
+    coll_torii_count_left(reason, FORM_PERSISTENT, operation->kind);
     *status = OMPI_ERR_OUT_OF_RESOURCE;
     return answer != ANSWER_LEAVE;
   }
   coll_torii_keep_arrays(&request->operation);
   if (answer == ANSWER_TAKE && !prepare(request, module, comm)) {
     coll_torii_drop_request(request);
-    coll_torii_count_left(FORM_PERSISTENT, operation->kind);
+    coll_torii_count_left(reason_of(module), FORM_PERSISTENT, operation->kind);
     return false;
   }
   hold(&request->operation, true);

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "plugins/openmpi/coll_torii_state.h"
 
@@ -13,6 +14,11 @@ static const char* const kind_names[KIND_COUNT] = {
 #define NAME(name, parameters, arguments) #name,
     COLL_TORII_OPERATIONS(NAME)
 #undef NAME
+};
+static const char* const reason_names[REASON_COUNT] = {
+    [REASON_BEFORE_TEAM] = "before the team", [REASON_NO_TEAM] = "no team",
+    [REASON_REDUCTION] = "type or operation", [REASON_INTERNAL] = "perhaps Open MPI's own",
+    [REASON_UNSERVED] = "not served",
 };
 /* Before the name and behind it, by form. */
 static const char* const form_begins[FORM_COUNT] = {"", "i", ""};
@@ -28,11 +34,28 @@ void coll_torii_say(int level, const char* format, ...) {
   opal_output(coll_torii_state.stream < 0 ? 0 : coll_torii_state.stream, "coll/torii: %s", text);
 }
 
-static void say_counts(const char* what, _Atomic int64_t counts[FORM_COUNT][KIND_COUNT]) {
+typedef int64_t counts_t[FORM_COUNT][KIND_COUNT];
+
+/* Adds a table to `sum`, and tells whether anything was counted in it. */
+static bool add_counts(counts_t sum, _Atomic int64_t counts[FORM_COUNT][KIND_COUNT]) {
+  bool any = false;
+  for (int form = 0; form < FORM_COUNT; ++form) {
+    for (int kind = 0; kind < KIND_COUNT; ++kind) {
+      const int64_t count = counts[form][kind];
+      sum[form][kind] += count;
+      any = any || count != 0;
+    }
+  }
+  return any;
+}
+
+/* Prints a table, with or without the kinds of which there was no call. */
+static void say_counts(const char* what, counts_t counts, bool with_zeros) {
   char text[TEXT_BYTES - 64] = "";
   size_t used = 0;
   for (int form = 0; form < FORM_COUNT; ++form) {
     for (int kind = 0; kind < KIND_COUNT && used < sizeof(text); ++kind) {
+      if (counts[form][kind] == 0 && !with_zeros) continue;
       used += (size_t)snprintf(text + used, sizeof(text) - used, " %s%s%s=%ld", form_begins[form], kind_names[kind],
                                form_ends[form], (long)counts[form][kind]);
     }
@@ -41,8 +64,27 @@ static void say_counts(const char* what, _Atomic int64_t counts[FORM_COUNT][KIND
 }
 
 void coll_torii_say_counts(void) {
-  say_counts("taken", coll_torii_state.taken);
-  say_counts("left", coll_torii_state.left);
+  coll_torii_state_t* const own = &coll_torii_state;
+  counts_t taken = {{0}};
+  counts_t left = {{0}};
+  (void)add_counts(taken, own->taken);
+  for (int reason = 0; reason < REASON_COUNT; ++reason) (void)add_counts(left, own->left[reason]);
+  say_counts("taken", taken, true);
+  say_counts("left", left, true);
+  for (int reason = 0; reason < REASON_COUNT; ++reason) {
+    counts_t some = {{0}};
+    char what[64];
+    snprintf(what, sizeof(what), "left, %s:", reason_names[reason]);
+    if (add_counts(some, own->left[reason])) say_counts(what, some, false);
+  }
+  coll_torii_say(1, "set-up: %ld teams in %ld us, the context in %ld us", (long)own->teams, (long)(own->team_ns / 1000),
+                 (long)(own->context_ns / 1000));
+}
+
+int64_t coll_torii_now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 /* On x86 an atomic addition waits for all earlier stores, also for a signal to a peer. So the addition is atomic only
@@ -60,8 +102,8 @@ void coll_torii_count_taken(coll_torii_form_t form, coll_torii_kind_t kind) {
   count_one(&coll_torii_state.taken[form][kind]);
 }
 
-void coll_torii_count_left(coll_torii_form_t form, coll_torii_kind_t kind) {
-  count_one(&coll_torii_state.left[form][kind]);
+void coll_torii_count_left(coll_torii_reason_t reason, coll_torii_form_t form, coll_torii_kind_t kind) {
+  count_one(&coll_torii_state.left[reason][form][kind]);
 }
 
 int coll_torii_error_of(torii_status status) {

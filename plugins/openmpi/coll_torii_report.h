@@ -9,8 +9,9 @@
 
 /* Prints a message if the parameter `verbose` is `level` or higher. */
 void coll_torii_say(int level, const char* format, ...) __attribute__((format(printf, 2, 3)));
-/* Prints the counts of all operations at level 1. */
+/* Prints the counts of all operations, why calls were left, and the time of set-up, at level 1. */
 void coll_torii_say_counts(void);
 void coll_torii_count_taken(coll_torii_form_t form, coll_torii_kind_t kind);
-void coll_torii_count_left(coll_torii_form_t form, coll_torii_kind_t kind);
+void coll_torii_count_left(coll_torii_reason_t reason, coll_torii_form_t form, coll_torii_kind_t kind);
+int64_t coll_torii_now_ns(void);
 int coll_torii_error_of(torii_status status);

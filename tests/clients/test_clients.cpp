@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <regex>
 
 #include "tests/clients/mpi_job.hpp"
 #include "tests/support/places.hpp"
@@ -169,6 +170,13 @@ TEST(Semantics, TeamsAreMadeWhenTheyPay) {
       EXPECT_EQ(taken[name], (Range{numbers.first, numbers.first})) << name << ": " << outcome.output;
       EXPECT_EQ(left[name], (Range{numbers.second, numbers.second})) << name << ": " << outcome.output;
     }
+    // Each call that is left has a reason, and here it is always the same.
+    EXPECT_EQ(left["scan"], ranges(outcome.output, "left, before the team:")["scan"]) << outcome.output;
+    EXPECT_EQ(outcome.output.find("left, no team"), std::string::npos) << outcome.output;
+    EXPECT_FALSE(std::regex_search(outcome.output, std::regex("left, [^\n]*=0\\b"))) << outcome.output;
+    EXPECT_TRUE(std::regex_search(outcome.output, std::regex("set-up: [1-9][0-9]* teams in [1-9][0-9]* us, "
+                                                             "the context in [1-9][0-9]* us")))
+        << outcome.output;
   }
 }
 
