@@ -4,27 +4,15 @@
 // Each rank writes calls.RANK, of which perf/merge_calls makes one file. A line is
 //   MEMBERS COLLECTIVE TYPE OP ROOT COUNTS [in_place]
 // Compiled against each MPI, as mpi_module.cpp. C programs call MPI_Bcast; Fortran's bindings call PMPI_Bcast.
-#include <dlfcn.h>
-#include <mpi.h>
-
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "perf/mpi_preload.hpp"
+
 namespace {
 
-/// Finds MPI's own function behind those of this file.
-template <class Function>
-Function* own(const char* name) {
-  void* const found = dlsym(RTLD_NEXT, name);
-  if (found == nullptr) {
-    std::fprintf(stderr, "record_calls: this MPI has no %s\n", name);
-    std::abort();
-  }
-  return reinterpret_cast<Function*>(found);
-}
+using torii::perf::own;
 
 /// The file of this rank, and the communicators that it has met. Programs of one thread only.
 class Recorder {
@@ -54,12 +42,7 @@ class Recorder {
   }
 
   bool open() {
-    const char* const name = std::getenv("TORII_RECORD");
-    if (name == nullptr) return false;
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    file_ = std::fopen((std::string(name) + "." + std::to_string(rank)).c_str(), "w");
-    if (file_ == nullptr) std::perror(name);
+    file_ = torii::perf::file_of_rank("TORII_RECORD");
     return file_ != nullptr;
   }
 
