@@ -18,6 +18,22 @@ VARIABLES = {TIME: "TORII_PROGRAM_TIME", CALLS: "TORII_CALL_TIMES", RECORD: "TOR
 DEADLINE_S = 180
 
 
+WORK_BEGIN, GROWTH_MOST = 0.05, 10
+
+
+def fitting_work(seconds_of, is_most, seconds):
+    """The work that takes at least `seconds`, and what it took. `seconds_of` runs so much work; `is_most` tells that
+    more makes no difference. A run may be slow by chance, so the faster of two counts in the end."""
+    work = WORK_BEGIN
+    while True:
+        took = seconds_of(work)
+        if took >= seconds:
+            took = min(took, seconds_of(work))
+        if took >= seconds or is_most(work):
+            return work, took
+        work = round(work * min(1.2 * seconds / took, GROWTH_MOST), 4)
+
+
 class CannotRun(Exception):
     """Nothing can be measured here, and why."""
 

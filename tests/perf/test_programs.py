@@ -136,6 +136,12 @@ class List(unittest.TestCase):
                 self.assertEqual(size, same)
                 self.assertLess(int(few), int(many))
 
+    def test_little_work_is_not_the_most(self):
+        for one in program_list.PROGRAMS:
+            if one.sized and not one.missing(BUILD / "bin"):
+                little = program_runs.WORK_BEGIN
+                self.assertNotEqual(one.sized(little, 2), one.sized(100 * little, 2), one.name)
+
     def test_grids_have_all_ranks(self):
         self.assertEqual(program_list.grids_of(4), [(4, 1), (1, 4), (2, 2)])
         self.assertEqual(program_list.grids_of(2), [(2, 1), (1, 2)])
@@ -157,6 +163,23 @@ class List(unittest.TestCase):
             self.assertIn(f"\n{name} ", shown.stdout)
         first = program_list.PROGRAMS[0]
         self.assertIn(f"{first.name:18} {first.kind}; only by name\n", shown.stdout)
+
+
+class Work(unittest.TestCase):
+    def test_grows_to_what_takes_so_long(self):
+        work, took = program_runs.fitting_work(lambda work: 0.5 + 2 * work, lambda _: False, 3)
+        self.assertGreaterEqual(took, 3)
+        self.assertLess(took, 1.3 * 3)
+        self.assertEqual(took, 0.5 + 2 * work)
+
+    def test_a_slow_run_is_made_again(self):
+        times = iter([9, 1, 2, 3.5, 3.25])
+        self.assertEqual(program_runs.fitting_work(lambda _: next(times), lambda _: False, 3)[1], 3.25)
+
+    def test_ends_where_it_cannot_grow(self):
+        work, took = program_runs.fitting_work(lambda work: min(work, 1), lambda work: work > 2, 3)
+        self.assertEqual(took, 1)
+        self.assertLess(work, 20)
 
 
 class Counters(unittest.TestCase):
