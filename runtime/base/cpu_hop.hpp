@@ -47,16 +47,14 @@ class CpuSet {
 /// The result of an attempt.
 enum class Hop : std::uint8_t {
   made,
-  not_made,    ///< there is no CPU to go to, or somebody else changed the affinity meanwhile
-  impossible,  ///< the system refuses, or its CPU numbers mean nothing: later attempts are in vain too
+  not_made,    ///< there is no CPU to go to, or the affinity or the cpuset changed meanwhile
+  impossible,  ///< the system refuses: later attempts are in vain too
 };
 
 /// The affinity of the calling thread; a test has one without a kernel.
 class Affinity {
  public:
   virtual ~Affinity() = default;
-  /// The CPU that runs the thread; -1 if the system does not say.
-  virtual int cpu() noexcept = 0;
   /// 0, or an errno.
   virtual int get(CpuSet& cpus) noexcept = 0;
   virtual int set(const CpuSet& cpus) noexcept = 0;

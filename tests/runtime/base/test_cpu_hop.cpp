@@ -25,60 +25,68 @@ class Kernel final : public Affinity {
  public:
   explicit Kernel(const std::vector<int>& cpus) : usable(set_of(cpus)) {}
 
-  int cpu() noexcept override { return numbers_mean_something ? on : 0; }
   int get(CpuSet& cpus) noexcept override {
-    before_call();
+    meanwhile(++calls);
     if (get_error != 0) return get_error;
-    cpus = effective(wanted);
+    cpus = allowed();
     return 0;
   }
   int set(const CpuSet& cpus) noexcept override {
-    before_call();
+    meanwhile(++calls);
     if (set_error != 0) return set_error;
-    if (effective(cpus).is_empty()) return EINVAL;
+    if (usable_of(cpus).is_empty()) return EINVAL;
     wanted = cpus;
-    if (effective(cpus).has(on)) return 0;
-    for (on = 0; !effective(cpus).has(on);) ++on;
+    for (int cpu = 0; !allowed().has(on); ++cpu) on = cpu;
     return 0;
   }
-  CpuSet effective(const CpuSet& cpus) const {
-    CpuSet left = cpus;
-    CpuSet others = CpuSet::all();
-    others.remove(usable);
-    left.remove(others);
-    return left;
+  /// All that are usable if no wanted one is.
+  CpuSet allowed() const {
+    const CpuSet left = usable_of(wanted);
+    return left.is_empty() ? usable : left;
   }
 
   CpuSet usable;                  ///< of the cpuset, and online
   CpuSet wanted = CpuSet::all();  ///< what the thread's affinity was set to
   int on = 0;
-  bool numbers_mean_something = true;
   int get_error = 0, set_error = 0;
   int calls = 0;
   std::function<void(int call)> meanwhile = [](int) {};  ///< is called before each get and set, which have numbers
 
  private:
-  void before_call() { meanwhile(++calls); }
+  CpuSet usable_of(const CpuSet& cpus) const {
+    CpuSet others = CpuSet::all();
+    others.remove(usable);
+    CpuSet left = cpus;
+    left.remove(others);
+    return left;
+  }
 };
+
+/// The calls of a hop that is made.
+constexpr int kProbe = 2, kProbed = 3, kGo = 4, kThere = 5, kBack = 6, kOver = 7;
 
 TEST(CpuHop, GoesToACpuThatIsNotTaken) {
   Kernel kernel({0, 1, 2, 3});
   EXPECT_EQ(hop(kernel, set_of({0, 1})), Hop::made);
   EXPECT_EQ(kernel.on, 2);
+  EXPECT_EQ(kernel.calls, kBack);
 }
 
 TEST(CpuHop, LeavesAThreadUnboundThatNobodyHasBound) {
   Kernel kernel({0, 1});
   EXPECT_EQ(hop(kernel, set_of({0})), Hop::made);
   kernel.usable.add(7);
-  CpuSet allowed;
-  EXPECT_EQ(kernel.get(allowed), 0);
-  EXPECT_EQ(allowed, set_of({0, 1, 7})) << "a CPU that comes later";
+  EXPECT_EQ(kernel.allowed(), set_of({0, 1, 7})) << "a CPU that comes later";
 }
 
 TEST(CpuHop, LeavesABoundThreadBound) {
   Kernel kernel({0, 1, 2, 3});
   kernel.wanted = set_of({0, 2});
+  kernel.meanwhile = [&](int call) {
+    if (call > kGo) {
+      EXPECT_NE(kernel.wanted, CpuSet::all()) << "from the hop on";
+    }
+  };
   EXPECT_EQ(hop(kernel, set_of({0})), Hop::made);
   EXPECT_EQ(kernel.on, 2);
   EXPECT_EQ(kernel.wanted, set_of({0, 2}));
@@ -102,44 +110,74 @@ TEST(CpuHop, IsGivenUpWhereTheSystemRefuses) {
   EXPECT_EQ(refuses.on, 0);
 }
 
-TEST(CpuHop, IsNotMadeToCpusThatHaveJustGone) {
-  Kernel kernel({0, 1});
-  kernel.meanwhile = [&](int call) {
-    if (call == 2) kernel.usable = set_of({0});
-  };
-  EXPECT_EQ(hop(kernel, set_of({0})), Hop::not_made);
-  EXPECT_EQ(kernel.wanted, CpuSet::all());
+/// At no point does a thread keep what it had for the hop alone.
+TEST(CpuHop, RestoresTheAffinityWhicheverCallHasNoMemory) {
+  for (const bool is_bound : {false, true}) {
+    const CpuSet before = is_bound ? set_of({0, 1}) : CpuSet::all();
+    for (int without = 1; without <= kOver; ++without) {
+      Kernel kernel({0, 1, 2});
+      kernel.wanted = before;
+      kernel.meanwhile = [&](int call) { kernel.set_error = call == without ? ENOMEM : 0; };
+      const bool is_made = without != kProbe && without != kGo;
+      EXPECT_EQ(hop(kernel, set_of({0})), is_made ? Hop::made : Hop::not_made) << without;
+      if (without == kBack) {
+        EXPECT_EQ(kernel.wanted, is_bound ? CpuSet::all() : set_of({0, 1, 2})) << "all that it may use";
+      } else {
+        EXPECT_EQ(kernel.wanted, before) << without;
+      }
+    }
+  }
+}
+
+TEST(CpuHop, RestoresTheAffinityWhereverTheCpusetChanges) {
+  for (const std::vector<int>& cpus : std::vector<std::vector<int>>{{0, 1, 2, 7}, {0, 1}, {0, 2}, {1, 2}, {0}, {7}}) {
+    for (const bool is_bound : {false, true}) {
+      const CpuSet before = is_bound ? set_of({0, 1}) : CpuSet::all();
+      for (int when = kProbe; when <= kOver; ++when) {
+        Kernel kernel({0, 1, 2});
+        kernel.wanted = before;
+        kernel.meanwhile = [&](int call) {
+          if (call == when) kernel.usable = set_of(cpus);
+        };
+        (void)hop(kernel, set_of({0}));
+        kernel.usable = set_of({0, 1, 2, 3});
+        if (when == kProbe || when == kProbed) {
+          // Between the first calls, which follow each other at once, nobody can tell a bound thread from another.
+          EXPECT_TRUE(kernel.wanted == before || kernel.wanted == (is_bound ? CpuSet::all() : set_of({0, 1, 2})))
+              << when << " of " << cpus.size();
+        } else if (is_bound && !set_of(cpus).has(0) && !set_of(cpus).has(1)) {
+          EXPECT_TRUE(kernel.wanted == before || kernel.wanted == CpuSet::all()) << when << ": none of its own is left";
+        } else {
+          EXPECT_EQ(kernel.wanted, before) << when << ' ' << is_bound << " of " << cpus.size();
+        }
+      }
+    }
+  }
 }
 
 TEST(CpuHop, LeavesAloneWhatSomebodyElseHasSetMeanwhile) {
-  Kernel kernel({0, 1, 2, 3});
-  kernel.meanwhile = [&](int call) {
-    if (call == 3) kernel.wanted = set_of({3});
-  };
-  EXPECT_EQ(hop(kernel, set_of({0})), Hop::not_made);
-  EXPECT_EQ(kernel.wanted, set_of({3}));
-}
-
-TEST(CpuHop, KeepsAllCpusThatAreLeftIfItsOwnHaveGone) {
-  Kernel kernel({0, 1, 2, 3});
-  kernel.wanted = set_of({0, 1});
-  kernel.meanwhile = [&](int call) {
-    if (call == 4) kernel.usable = set_of({2, 3});
-  };
-  (void)hop(kernel, set_of({0}));
-  CpuSet allowed;
-  EXPECT_EQ(kernel.get(allowed), 0);
-  EXPECT_EQ(allowed, set_of({2, 3}));
-}
-
-TEST(CpuHop, IsGivenUpWhereNumbersMeanNothing) {
-  Kernel kernel({0, 1});
-  kernel.wanted = set_of({0, 1});
-  kernel.numbers_mean_something = false;
-  EXPECT_EQ(hop(kernel, set_of({0})), Hop::impossible);
-  CpuSet allowed;
-  EXPECT_EQ(kernel.get(allowed), 0);
-  EXPECT_EQ(allowed, set_of({0, 1}));
+  for (const CpuSet& other : {set_of({3}), set_of({0, 3}), CpuSet::all()}) {
+    for (const bool is_bound : {false, true}) {
+      for (int when = 1; when <= kOver; ++when) {
+        Kernel kernel({0, 1, 2, 3});
+        const CpuSet before = is_bound ? set_of({0, 1}) : CpuSet::all();
+        kernel.wanted = before;
+        const auto change = [&](int call) {
+          if (call == when) kernel.wanted = other;
+        };
+        kernel.meanwhile = change;
+        (void)hop(kernel, set_of({0}));
+        change(kOver);
+        // The thread waits for its turn on the other CPU between kGo and kThere. Elsewhere calls follow at once.
+        if (when == 1 || when >= kThere) {
+          const bool is_lost = when == kBack;
+          EXPECT_EQ(kernel.wanted, is_lost ? before : other) << when;
+        } else {
+          EXPECT_NE(kernel.wanted, is_bound ? set_of({1}) : set_of({1, 2, 3})) << when;
+        }
+      }
+    }
+  }
 }
 
 TEST(CpuHop, OfThisThreadKeepsItsAffinity) {
