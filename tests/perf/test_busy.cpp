@@ -2,12 +2,16 @@
 // perf/busy, busy_perf and perf/overlap: their command lines, and that a job's figures say what happened. Times are
 // not judged.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -83,6 +87,31 @@ TEST_F(Busy, TheScriptRunsStatesAndWaysByTurns) {
   for (const char* line : {"# command perf/busy", "one-cpu ", "bound-1 ", "free-2 ", "free-1-apart ", "torii,HOP=0 "}) {
     EXPECT_NE(outcome.output.find(line), std::string::npos) << outcome.output;
   }
+}
+
+/// The running processes that have this in their environment.
+int count_with(const std::string& variable) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "environ", std::ios::binary);
+    const std::string all{std::istreambuf_iterator<char>(file), {}};
+    count += holds(all, variable) ? 1 : 0;
+  }
+  return count;
+}
+
+TEST_F(Busy, TheScriptEndsAllThatItHasStartedIfItIsTerminated) {
+  const std::string mark = "TORII_TEST_BUSY=" + path("mark");
+  constexpr int kAll = 9;  // the script; a shell, two limits and two loops; a limit, and the ranks
+  Process running({kBusyScript, "--bin", bin_dir(), "--jobs", "1", "--seconds", "100", "--states", "free-2"}, {mark});
+  const double end_s = now_s() + 20;
+  while (count_with(mark) < kAll && now_s() < end_s) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_GE(count_with(mark), kAll);
+  running.kill(SIGTERM);
+  EXPECT_EQ(running.wait().code, 128 + SIGTERM);
+  const double gone_s = now_s() + 20;
+  while (count_with(mark) != 0 && now_s() < gone_s) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(count_with(mark), 0);
 }
 
 TEST_F(Busy, AnMpiTakesItsTurnToo) {
