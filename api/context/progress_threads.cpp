@@ -24,9 +24,10 @@ namespace {
 constexpr auto kIdleYields = tuned<int>("waiting.background_yields");
 constexpr std::chrono::microseconds kNap{tuned<int>("waiting.background_nap")};
 
-/// Peers that poll for what this thread moves learn that they are on its CPU. Not while operations move quickly.
+/// Peers that poll for what this thread moves learn that they are on its CPU. Not while operations move quickly, and
+/// not while it naps, which leaves its CPU to others.
 void tell_cpu(int idle, Transport& transport) noexcept {
-  if (idle % kIdleYields == kIdleYields / 10 && !transport.oversubscribed()) {
+  if (idle == kIdleYields / 10 && !transport.oversubscribed()) {
     transport.note_wait(0, transport.clock_ns());
   }
 }

@@ -132,7 +132,8 @@ class Transport {
   /// `still_idle` is asked once more after peers can see that this rank sleeps, so that no put in between is missed.
   virtual void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept = 0;
   /// For a thread that has waited for so long and goes on to wait (Waiting), if every rank has a CPU. A transport may
-  /// tell peers on which one the thread is, and may move it to another one that its affinity has.
+  /// tell peers on which one the thread is, and may move it to another one that its affinity has. 0: the thread only
+  /// tells, and leaves alone what another one of its rank has just told.
   virtual void note_wait(std::int64_t waited_ns, std::int64_t now_ns) noexcept { (void)waited_ns, (void)now_ns; }
   /// False once a peer is known to be dead, or is not reached any more.
   virtual bool alive(int peer) noexcept = 0;

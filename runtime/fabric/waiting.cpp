@@ -79,19 +79,19 @@ bool Waiting::look(std::int64_t away_ns) noexcept {
   return false;
 }
 
-/// After a look. A hop is for threads that would go on to poll in vain, so not for a caller that is mostly away. Where
-/// ranks outnumber CPUs there is no CPU to go to, and who waits soon yields.
-void Waiting::note_wait() noexcept {
+/// After a look. A hop takes as long as the thread waits for its turn on the other CPU, so it is for pauses only, in
+/// which the caller holds no lock. Where ranks outnumber CPUs there is no CPU to go to, and who waits soon yields.
+void Waiting::note_wait(bool may_hop) noexcept {
   const std::int64_t waited_ns = quiet_.waited_ns();
   if (waited_ns < noted_ns_ || transport_.oversubscribed()) return;
   noted_ns_ = waited_ns < kHopAfterNs ? kHopAfterNs : waited_ns + kChecksEveryNs;
-  transport_.note_wait(waited_ns, quiet_.looked_ns());
+  transport_.note_wait(may_hop ? waited_ns : 0, quiet_.looked_ns());
 }
 
 bool Waiting::is_time_for_checks(std::int64_t away_ns) noexcept {
   const bool is_first = !has_looked_;
   const bool has_run = look(away_ns);
-  note_wait();
+  note_wait(true);
   const std::int64_t now = quiet_.looked_ns();
   // Only once in a row: where CPUs are always that late the checks are made all the same.
   if (!is_first && !has_run && resumed_ns_ != checked_ns_) {
@@ -117,7 +117,7 @@ bool Waiting::poll_after(std::int64_t away_ns) noexcept {
   (void)look(away_ns);
   const std::int64_t now = quiet_.looked_ns();
   polls_rarely_ = is_first || now - before_ns > kChecksEveryNs;
-  if (!polls_rarely_) note_wait();
+  if (!polls_rarely_) note_wait(false);  // who is mostly away does not keep its CPU busy
   if (is_first || now - checked_ns_ < kChecksEveryNs) return false;
   checked_ns_ = now;
   return true;

@@ -68,7 +68,7 @@ class Waiting {
     if (++polls_ == kPollsMost) polls_ -= kPollsPerCycle;
   }
   bool look(std::int64_t away_ns) noexcept;
-  void note_wait() noexcept;
+  void note_wait(bool may_hop) noexcept;
   bool is_time_for_checks(std::int64_t away_ns) noexcept;
   int sleep_us() const noexcept;
   bool serves_others() const noexcept { return sleep_us_most_ == kSleepServingUs; }

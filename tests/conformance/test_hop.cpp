@@ -151,6 +151,8 @@ TEST(Hop, LeavesTheCpuOfAProgressThread) {
         EXPECT_EQ(torii_send(team, &value, 1, TORII_I64, 1, 2), TORII_OK) << torii_last_error();
       } else {
         torii_request* request = nullptr;
+        // What this thread has told of itself comes first for some milliseconds.
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
         EXPECT_EQ(torii_start_recv(team, &value, 1, TORII_I64, 0, 2, nullptr, &request), TORII_OK)
             << torii_last_error();
         std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/counters.hpp"
+#include "runtime/base/cpu_hop.hpp"
 
 namespace torii::shared_memory {
 
@@ -29,24 +30,33 @@ struct CpuHint {
 /// Any thread of the rank may call.
 class CpuHints {
  public:
-  /// `hints` are those of the node's ranks, of which number `own` is this rank's.
-  CpuHints(std::vector<std::atomic<std::uint64_t>*> hints, std::size_t own, Counters& counters)
-      : hints_(std::move(hints)), own_(own), counters_(counters) {}
+  /// `hints` are those of the node's ranks, of which number `own` is this rank's. `hops`: threads of this rank may hop;
+  /// it tells its CPU all the same, so that others can leave it.
+  CpuHints(std::vector<std::atomic<std::uint64_t>*> hints, std::size_t own, bool hops, Counters& counters)
+      : hints_(std::move(hints)), own_(own), counters_(counters), attempts_left_(hops ? kMissesMost : 0) {}
 
   /// For a thread that has waited for so long, on which no other thread of the process depends in this moment. It tells
   /// its CPU. If it has waited for long, and another rank was lately seen on this CPU, it hops to one on which none
-  /// was. That rank may be the awaited one, which cannot run while this one polls.
+  /// was. That rank may be the awaited one, which cannot run while this one polls. 0: as Transport::note_wait().
   void note_wait(std::int64_t waited_ns, std::int64_t now_ns) noexcept;
 
  private:
   void tell(int cpu, std::int64_t now_ns) noexcept;
   bool is_turn(std::int64_t now_ns) noexcept;
+  void rest(std::int64_t now_ns) noexcept;
+  void leave(const CpuSet& taken, std::int64_t now_ns) noexcept;
+
+  /// Hops in a row after which the thread is on a taken CPU all the same. One may be chance; numbers of a sandbox do
+  /// not follow a hop.
+  static constexpr int kMissesMost = 3;
 
   std::vector<std::atomic<std::uint64_t>*> hints_;
   std::size_t own_;
   Counters& counters_;
-  std::atomic<bool> can_hop_ = true;
-  std::atomic<std::int64_t> next_ns_ = 0;  ///< before that nobody looks at the others' hints
+  std::atomic<int> attempts_left_;           ///< none: this rank does not hop any more
+  std::atomic<std::int64_t> next_ns_ = 0;    ///< before that nobody looks at the others' hints
+  std::atomic<std::int64_t> rest_ns_ = 0;    ///< after the last hop
+  std::atomic<std::int64_t> rested_ns_ = 0;  ///< when that rest ended
 };
 
 }  // namespace torii::shared_memory

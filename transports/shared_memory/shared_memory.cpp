@@ -46,7 +46,7 @@ SharedMemory::SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers,
     has_fences_ = has_fences_ && card.joins_fences != 0;
   }
   blind_sleep_us_ = std::min(kBlindUsPerRank * node_ranks, kBlindUsMost);
-  if (hops) make_hints();
+  if (node_ranks > 1) make_hints(hops);
   if (cross_memory == Switch::off) return;
   cross_memory_ = std::make_unique<CrossMemory>(bootstrap, peers);
   if (cross_memory_->allowed()) return;
@@ -57,7 +57,7 @@ SharedMemory::SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers,
   cross_memory_.reset();
 }
 
-void SharedMemory::make_hints() {
+void SharedMemory::make_hints(bool hops) {
   std::vector<std::atomic<std::uint64_t>*> hints;
   std::size_t own = 0;
   for (int peer = 0; peer < ranks(); ++peer) {
@@ -65,7 +65,7 @@ void SharedMemory::make_hints() {
     if (peer == rank_) own = hints.size();
     hints.push_back(&doorbells_[static_cast<std::size_t>(peer)]->cpu);
   }
-  if (hints.size() > 1) cpu_hints_.emplace(std::move(hints), own, counters());
+  cpu_hints_.emplace(std::move(hints), own, hops, counters());
 }
 
 // The doorbell stays where it is, for as long as the arena lives: a peer may ring it after this rank has gone.

@@ -29,8 +29,8 @@ class SharedMemory final : public Transport {
  public:
   /// Collective over `bootstrap`; `arena` and `peers` must outlive it. Ranks of other nodes are not mapped, and nothing
   /// may be put to them through this object. Tries whether private memory of the node's ranks may be read; throws
-  /// Error{unsupported} on all ranks if `cross_memory` is on and that is not possible. `hops`: waiting threads may move
-  /// to another CPU (CpuHints).
+  /// Error{unsupported} on all ranks if `cross_memory` is on and that is not possible. `hops`: waiting threads of this
+  /// rank may move to another CPU (CpuHints).
   SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers, int engines, Switch cross_memory = Switch::off,
                bool hops = false);
   ~SharedMemory() override;
@@ -67,7 +67,7 @@ class SharedMemory final : public Transport {
   bool oversubscribed() const noexcept override { return oversubscribed_; }
 
  private:
-  void make_hints();
+  void make_hints(bool hops);
 
   Arena& arena_;
   NodePeers& peers_;
@@ -80,7 +80,7 @@ class SharedMemory final : public Transport {
   std::unique_ptr<CrossMemory> cross_memory_;  ///< nullptr: not wanted, or not possible
   std::vector<std::byte*> bases_;
   std::vector<Doorbell*> doorbells_;
-  std::optional<CpuHints> cpu_hints_;  ///< none: not wanted, or no other rank is on this node
+  std::optional<CpuHints> cpu_hints_;  ///< none: no other rank is on this node
 };
 
 }  // namespace torii::shared_memory

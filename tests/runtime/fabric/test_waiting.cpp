@@ -279,6 +279,7 @@ TEST(Waiting, ATimeInWhichTheProcessDidNotRunIsNotWaiting) {
   EXPECT_FALSE(waiting.is_over());
   EXPECT_GE(waiting.resumed_ns(), stopped_ns + 300 * kMs);
   EXPECT_EQ(waiting.attentive_ns(), 0);
+    for (const std::int64_t ns : sleeper.noted_ns) EXPECT_EQ(ns, 0) << "it holds its team, and must not hop";
   EXPECT_LT(waiting.quiet_ns(), 100 * kMs);
   bool checks = false;
   for (int i = 0; i < 10 && !checks; ++i) checks = waiting.pause(stays_idle, nullptr);
