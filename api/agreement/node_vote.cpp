@@ -40,6 +40,7 @@ void NodeVote::throw_failed(const NodeSurvivors::Outcome& outcome) const {
 
 void NodeVote::choose_survivors(const SurvivorProposal& own, std::vector<Survivor>& chosen) {
   const NodeSurvivors::Outcome outcome = survivors_.choose(own);
+  host_.end_wait();
   if (outcome.kind != NodeSurvivors::Outcome::Kind::chosen) throw_failed(outcome);
   for (int member = 0; member < members_.ranks(); ++member) {
     if (outcome.members.has(member)) chosen.push_back({member, survivors_.proposal_of(member).memory_offset});
@@ -51,6 +52,7 @@ bool NodeVote::settle_survivors(const Trouble& trouble, const std::vector<Surviv
   for (const Survivor& one : chosen) members.add(one.member);
   const RoundFailure refusal = refusal_of(members_.rank(), trouble.status, trouble.text);
   const NodeSurvivors::Outcome outcome = survivors_.settle(members, trouble.is_there() ? &refusal : nullptr);
+  host_.end_wait();
   if (outcome.kind == NodeSurvivors::Outcome::Kind::late) return false;
   if (outcome.kind != NodeSurvivors::Outcome::Kind::made) throw_failed(outcome);
   return true;

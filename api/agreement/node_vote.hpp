@@ -39,6 +39,8 @@ class NodeVote final : public SurvivorVote {
       const std::int64_t most_ns = members_.timeout_ns();
       return waiting_->is_over() && waiting_->quiet_ns() > most_ns + (others_first ? pass_on_ns(most_ns) : 0);
     }
+    /// This rank does not sleep any more.
+    void end_wait() noexcept { waiting_.reset(); }
 
    private:
     const Membership& members_;

@@ -52,7 +52,8 @@ typedef struct torii_context_options {
   const char* settings; /* "NAME=value" lines that override the environment, e.g. "ENGINES=2\nTIMEOUT=5"; may be NULL */
   /* Called again and again (seldom while the thread spins) by a thread that waits in torii_run, in a named operation or
    * for requests. So the embedder's other work goes on. The function may make calls on other teams of the context than
-   * the one waited on, but must not wait. A sleeping thread calls it about every 0.1 ms. May be NULL. */
+   * the one waited on, but must not wait. A sleeping thread calls it once between two sleeps of 50 us, to each of which
+   * the kernel adds about as much. May be NULL. */
   void (*idle)(void* idle_data);
   void* idle_data;
   /* An earlier context of this process, which may be destroyed before or after the new one. Memory that was allocated
@@ -111,7 +112,8 @@ typedef struct torii_counters {
   uint64_t installed_plans; /* plans that got rings of a channel */
   uint64_t staging_bytes;   /* memory of teams that plans or calls may use for the first time: pages are touched then */
   uint64_t cold_messages;   /* messages stored before the team knew by which way they are faster */
-  uint64_t sleeps;          /* waits that gave the CPU away until another rank rings, or for 1 ms and more */
+  uint64_t sleeps;          /* times that a waiting thread gave its CPU away until another rank rings, or for 50 us and
+                             * more */
   uint64_t hops;            /* waits in which the thread moved to another CPU, away from another rank (setting HOP) */
 } torii_counters;
 /* Writes them; set counters->size to sizeof(torii_counters) before. From any thread. */

@@ -2,7 +2,10 @@
  * Set-up of context and teams. */
 #include "plugins/openmpi/coll_torii_attach.h"
 
+#include <ompi/mca/pml/pml.h>
+#include <opal/mca/btl/base/base.h>
 #include <opal/mca/pmix/pmix.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "plugins/openmpi/coll_torii_delay.h"
@@ -121,8 +124,31 @@ bool coll_torii_peers_agree(const mca_base_component_t* component, struct ompi_c
   return true;
 }
 
+/* Whether a part of a message has moved, which opal_progress() does not say. These functions are among those that it
+ * calls. */
+static bool moves_messages(void) {
+  int events = mca_pml.pml_progress == NULL ? 0 : mca_pml.pml_progress();
+  mca_btl_base_selected_module_t* one = NULL;
+  OPAL_LIST_FOREACH(one, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t) {
+    if (one->btl_component->btl_progress != NULL) events += one->btl_component->btl_progress();
+  }
+  return events > 0;
+}
+
+#define LOOKS_MOST 64
+#define LOOKS_IN_VAIN 8
+
+/* One look where nothing is under way. The parts of a message follow one another soon, so while some move, and for a
+ * few looks after that, this goes on to look: a thread that waits in torii would sleep instead. The other end may need
+ * this CPU for its part. There is a limit, since what torii waits for may have come meanwhile. */
 static void idle(void* unused) {
   (void)unused;
+  int in_vain = LOOKS_IN_VAIN - 1;
+  for (int looks = 0; looks < LOOKS_MOST; ++looks) {
+    in_vain = moves_messages() ? 0 : in_vain + 1;
+    if (in_vain == LOOKS_IN_VAIN) break;
+    if (in_vain != 0) sched_yield();
+  }
   opal_progress();
 }
 

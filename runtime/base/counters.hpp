@@ -15,7 +15,7 @@ struct Counters {
   std::atomic<std::uint64_t> staging_bytes = 0;    ///< staging, words of standing rings and parts of outboxes that were
                                                    ///< assigned to plans and calls for the first time
   std::atomic<std::uint64_t> cold_messages = 0;    ///< stored before it was known which way to store is faster
-  std::atomic<std::uint64_t> sleeps = 0;           ///< waits that gave up the CPU until somebody rings, or for 1 ms
+  std::atomic<std::uint64_t> sleeps = 0;           ///< of waiting threads, until somebody rings or for a short time
   std::atomic<std::uint64_t> hops = 0;             ///< of waiting threads to another CPU, away from another rank
 
   static void add(std::atomic<std::uint64_t>& counter, std::uint64_t number = 1) noexcept {

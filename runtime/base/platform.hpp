@@ -30,7 +30,7 @@ class Platform {
   /// Sleeps until a descriptor is ready, `most_ns` at the longest; fills in the entries and returns as ppoll() does.
   virtual int poll(pollfd* entries, std::size_t count, std::int64_t most_ns) noexcept;
   /// From now on fence_all() of any process reaches the threads of this one. False where the system has no such fences,
-  /// refuses, or would take milliseconds, as it does if this process has several threads already.
+  /// or refuses. The first call in a process of several threads takes some 10 ms.
   virtual bool join_fences() noexcept;
   /// A full fence now in every thread of all processes that have joined, and in this one; about a microsecond. False:
   /// the system refuses.

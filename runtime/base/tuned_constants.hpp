@@ -49,11 +49,10 @@ inline constexpr auto kTuned = std::to_array<Tuned>({
      "the same times the number of ranks, if that is longer: many ranks share the CPUs to look", "a guess"},
     {"waiting.yields_per_turn", 4, "yields", "between two turns of an embedder's idle function before the first sleep",
      "MPI moves a message part by part, each of which waits for such a turn: perf/results/2026-12-01-overlap.txt"},
-    {"waiting.yields_serving", 8, "yields", "between two sleeps, with such a turn before each",
-     "as waiting.yields_per_turn"},
     {"waiting.sleep_serving", 50, "us",
-     "the longest sleep of a rank whose embedder has an idle function, which may have messages of its own to move; the "
-     "kernel adds some 50",
+     "the longest sleep of a rank whose embedder has an idle function, which gets one turn before each; the kernel "
+     "adds "
+     "some 50",
      "asked for: a message of 1 MiB takes about a dozen looks at it"},
     {"waiting.sleep_blind_per_rank", 50, "us",
      "times the ranks of the node: the longest sleep in which a ring may be missed, if that is less than sleep_least; "
@@ -226,6 +225,9 @@ inline constexpr auto kTuned = std::to_array<Tuned>({
     {"openmpi.access.LEAST_BYTES_OF_TWO", 262144, "bytes",
      "the same with 2 ranks, where one reads in place what the other packed",
      "measured, as openmpi.access.LEAST_BYTES, with 2 ranks"},
+    {"openmpi.attach.LOOKS_MOST", 64, "looks", "at messages of MPI in one turn of the idle function", "a guess"},
+    {"openmpi.attach.LOOKS_IN_VAIN", 8, "looks", "of these in a row, with yields between, after which the turn ends",
+     "as many as the yields between two sleeps in perf/results/2026-12-01-overlap.txt"},
     {"openmpi.component.DELAY", 300, "calls",
      "of a group of MPI before it gets a team, unless coll_torii_delay says another number",
      "measured: a team costs the time that torii saves in about so many short calls, 15 us with 2 ranks, up to 540 us "

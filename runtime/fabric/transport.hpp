@@ -13,6 +13,7 @@
 #include "runtime/base/status.hpp"
 #include "runtime/fabric/extent.hpp"
 #include "runtime/fabric/put_owner.hpp"
+#include "runtime/fabric/sleep_mark.hpp"
 #include "runtime/fabric/words.hpp"
 
 namespace torii {
@@ -130,7 +131,13 @@ class Transport {
   virtual std::int64_t clock_ns() const noexcept { return now_ns(); }
   /// Sleeps until something is put into the own arena, `most_us` at the longest. Threads may sleep at once.
   /// `still_idle` is asked once more after peers can see that this rank sleeps, so that no put in between is missed.
-  virtual void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept = 0;
+  /// Sleeps of one wait in which nothing moves have one mark, which peers see until it is cleared.
+  virtual void sleep(SleepMark& mark, int most_us, bool (*still_idle)(void* data), void* data) noexcept = 0;
+  /// The same for a sleep that stands alone.
+  void sleep_once(int most_us, bool (*still_idle)(void* data), void* data) noexcept {
+    SleepMark mark;
+    sleep(mark, most_us, still_idle, data);
+  }
   /// For a thread that has waited for so long and goes on to wait (Waiting), if every rank has a CPU. A transport may
   /// tell peers on which one the thread is, and may move it to another one that its affinity has. 0: the thread only
   /// tells, and leaves alone what another one of its rank has just told.

@@ -136,8 +136,7 @@ bool Waiting::pause(bool (*still_idle)(void* data), void* data) noexcept {
   has_slept_ = true;
   Counters::add(transport_.counters().sleeps);
   const int us = sleep_us();
-  transport_.sleep(us, still_idle, data);
-  if (serves_others()) polls_ = awake_ - std::min(awake_ - spins_, kYieldsServing);
+  transport_.sleep(mark_, us, still_idle, data);
   return is_time_for_checks(us * std::int64_t{1000});
 }
 

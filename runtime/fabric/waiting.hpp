@@ -8,6 +8,7 @@
 #include "runtime/base/deadline.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/base/tuned_constants.hpp"
+#include "runtime/fabric/sleep_mark.hpp"
 #include "runtime/fabric/transport.hpp"
 
 namespace torii {
@@ -21,7 +22,7 @@ class Waiting {
   /// It is over after `timeout_ns` in which nothing has moved.
   Waiting(Transport& transport, WaitMode mode, std::int64_t timeout_ns) noexcept;
 
-  /// The caller has other work to look at while it waits. From now on sleeps are short, with some yields between.
+  /// The caller has other work to look at while it waits. From now on sleeps are short.
   void serve_others() noexcept;
   /// Waits a little. `still_idle(data)` tells whether there is still nothing to do; it is asked before a sleep.
   /// Returns true about once a millisecond: the time for slow checks (deadline, peers' death, mismatch). Not at once
@@ -35,7 +36,7 @@ class Waiting {
   /// long as others like, so where they are served they get a turn among few of them.
   bool is_turn_of_others() const noexcept {
     return polls_ % kPollsPerTurn == kPollsPerTurn - 1 || polls_ >= awake_ ||
-           (serves_others() && polls_ >= spins_ && (has_slept_ || polls_ % kYieldsPerTurn == 0));
+           (serves_others() && polls_ >= spins_ && polls_ % kYieldsPerTurn == 0);
   }
   /// Something moved: the next pause spins again. But a rank that shares its CPU and had to sleep for a network message
   /// will likely sleep for the next one too. So it skips most polling.
@@ -43,6 +44,7 @@ class Waiting {
     polls_ = has_slept_ && transport_.polling_is_costly() ? awake_ - std::min(awake_ - spins_, kYieldsAfterSleep) : 0;
     has_slept_ = false;
     has_looked_ = false;
+    mark_.clear();
   }
   /// For how long nothing has moved, as far as the slow checks have seen, and as Deadline counts.
   std::int64_t quiet_ns() const noexcept { return has_looked_ ? quiet_.waited_ns() : 0; }
@@ -60,7 +62,6 @@ class Waiting {
   static constexpr auto kYieldsAfterSleep = tuned<std::uint32_t>("waiting.yields_after_sleep");
   static constexpr auto kPollsPerTurn = tuned<std::uint32_t>("waiting.polls_per_turn");
   static constexpr auto kYieldsPerTurn = tuned<std::uint32_t>("waiting.yields_per_turn");
-  static constexpr auto kYieldsServing = tuned<std::uint32_t>("waiting.yields_serving");
   static constexpr auto kSleepServingUs = tuned<int>("waiting.sleep_serving");
   static constexpr std::uint32_t kPollsPerCycle = 1024;
 
@@ -86,6 +87,7 @@ class Waiting {
   std::int64_t noted_ns_ = 0;  ///< of waiting: not before that the transport is told again
   std::int64_t resumed_ns_ = 0;
   std::int64_t absent_ns_ = 0;  ///< of quiet_: counted up to resumed_ns_
+  SleepMark mark_;              ///< set from the first sleep on until something moves
 };
 
 }  // namespace torii

@@ -49,8 +49,8 @@ class Distant : public Transport {
   }
   Status progress() noexcept override;
   bool drained() noexcept override;
-  void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override {
-    inner_.sleep(most_us, still_idle, data);
+  void sleep(SleepMark& mark, int most_us, bool (*still_idle)(void* data), void* data) noexcept override {
+    inner_.sleep(mark, most_us, still_idle, data);
   }
   bool alive(int peer) noexcept override { return inner_.alive(peer); }
   bool oversubscribed() const noexcept override { return inner_.oversubscribed(); }

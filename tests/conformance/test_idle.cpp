@@ -58,5 +58,31 @@ TEST(Idle, SleepsUnderAnIdleFunctionAreShort) {
   EXPECT_EQ(longest_sleep_ns(nullptr), 1'000'000);
 }
 
+/// Of the calling thread.
+thread_local std::uint64_t turns = 0;
+
+/// A rank that waits for long calls the function once between two sleeps, however often it sleeps.
+TEST(Idle, ASleepingRankHasOneTurnBetweenSleeps) {
+  ThreadTeam options;
+  options.settings = "ARENA=1G\nTIMEOUT=60\nWAIT=sleep";
+  options.idle = [](void*) { ++turns; };
+  run_as_threads(options, [&](torii_context* context, torii_team* team) {
+    if (torii_team_rank(team) == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    torii_counters before{};
+    torii_counters after{};
+    before.size = after.size = sizeof(before);
+    EXPECT_EQ(torii_context_counters(context, &before), TORII_OK) << last_error();
+    turns = 0;
+    EXPECT_EQ(torii_barrier(team), TORII_OK) << last_error();
+    EXPECT_EQ(torii_context_counters(context, &after), TORII_OK) << last_error();
+    const std::uint64_t sleeps = after.sleeps - before.sleeps;
+    if (torii_team_rank(team) == 0) {
+      EXPECT_GT(sleeps, 5U);
+    }
+    EXPECT_GE(turns, sleeps);
+    EXPECT_LE(turns, sleeps + 5) << "and a few at the first polls";
+  });
+}
+
 }  // namespace
 }  // namespace torii::tests

@@ -110,6 +110,16 @@ void store_y_fence_of_all_load_x(Shared& at, std::uint64_t* results) {
   explorer().fence_all();
   results[0] = at.x.load(kRelaxed);
 }
+void add_to_y_fence_of_all_load_x_twice(Shared& at, std::uint64_t* results) {
+  at.y.fetch_add(1, kRelaxed);
+  explorer().fence_all();
+  results[0] = at.x.load(kRelaxed);
+  results[1] = at.x.load(kRelaxed);
+}
+void add_to_y_and_subtract(Shared& at, std::uint64_t*) {
+  at.y.fetch_add(1, kRelaxed);
+  at.y.fetch_sub(1, kRelaxed);
+}
 void load_x_store_y(Shared& at, std::uint64_t* results) {
   results[0] = at.x.load(kRelaxed);
   at.y.store(1, kRelaxed);

@@ -65,6 +65,8 @@ void store_y_load_x_sequential(Litmus::Shared& shared, std::uint64_t* results);
 void store_x_fence_load_y(Litmus::Shared& shared, std::uint64_t* results);
 void store_y_fence_load_x(Litmus::Shared& shared, std::uint64_t* results);
 void store_y_fence_of_all_load_x(Litmus::Shared& shared, std::uint64_t* results);
+void add_to_y_fence_of_all_load_x_twice(Litmus::Shared& shared, std::uint64_t* results);
+void add_to_y_and_subtract(Litmus::Shared& shared, std::uint64_t* results);
 void load_x_store_y(Litmus::Shared& shared, std::uint64_t* results);
 void load_y_store_x(Litmus::Shared& shared, std::uint64_t* results);
 void store_x_1_then_2(Litmus::Shared& shared, std::uint64_t* results);

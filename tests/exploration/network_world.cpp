@@ -66,8 +66,8 @@ class NetworkWorld::Wire final : public Transport {
     return Status::ok;
   }
   bool drained() noexcept override { return false; }
-  void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override {
-    inner_.sleep(most_us, still_idle, data);
+  void sleep(SleepMark& mark, int most_us, bool (*still_idle)(void* data), void* data) noexcept override {
+    inner_.sleep(mark, most_us, still_idle, data);
   }
   bool alive(int) noexcept override { return true; }
   bool oversubscribed() const noexcept override { return false; }

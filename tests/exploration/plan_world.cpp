@@ -296,16 +296,21 @@ void PlanWorld::run(int rank) {
 }
 
 void PlanWorld::wait(Rank& own, const Call& call) const {
+  SleepMark mark;
   while (true) {
     const Progress progress = own.execution.advance();
     if (own.execution.status() != Status::ok) explorer().fail("rank " + std::to_string(own.rank) + "'s call fails");
     if (progress == Progress::done) return;
-    if (progress == Progress::moved) continue;
+    if (progress == Progress::moved) {
+      mark.clear();
+      continue;
+    }
     if (!call.sleeps) {
       platform().yield();
       continue;
     }
-    // As a waiting rank does (waiting.cpp): it looks once more after peers can see that it sleeps.
+    // As a waiting rank does (waiting.cpp): it looks once more after peers can see that it sleeps, which they do until
+    // something moves.
     Progress last = Progress::idle;
     struct Look {
       Execution& execution;
@@ -313,7 +318,7 @@ void PlanWorld::wait(Rank& own, const Call& call) const {
     } look{own.execution, last};
     explorer().forget_looks();
     own.transport.sleep(
-        1000,
+        mark, 1000,
         [](void* data) {
           auto& at = *static_cast<Look*>(data);
           at.last = at.execution.advance();
@@ -321,6 +326,7 @@ void PlanWorld::wait(Rank& own, const Call& call) const {
         },
         &look);
     if (last == Progress::done) return;
+    if (last == Progress::moved) mark.clear();
   }
 }
 

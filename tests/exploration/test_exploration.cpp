@@ -26,6 +26,7 @@ constexpr Unneeded kUnneeded[] = {
     {"SharedMemory::sleep",
      "the sleeper's side of a handshake whose other side has no fence, on purpose: a missed ring "
      "costs one sleep (docs/memory_order.md, \"The doorbell\")"},
+    {"SleepMark", "the same"},
     {"PairWords::has_peer_withdrawn", "for senders that fail, which no world has: their bytes change under way"},
 };
 
@@ -119,6 +120,7 @@ TEST_F(Exploration, ASleepThatDoesNotEndByItsTimeMissesAWakeUp) {
   EXPECT_FALSE(outcome.history.empty());
 }
 
+/// The first sleep of a wait makes that fence, and its mark stays for the others.
 TEST_F(Exploration, ASleepAfterAFenceOfAllMissesNoWakeUp) {
   explorer().take_turns_at_each_store(true);
   Station::let_sleepers_fence(true);

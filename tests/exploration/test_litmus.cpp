@@ -60,6 +60,10 @@ TEST(Litmus, StoreBuffering) {
   EXPECT_EQ(seen({store_x_load_y, store_y_fence_load_x}).size(), 4U) << "a fence on one side";
   explorer().take_turns_at_each_store(true);
   EXPECT_EQ(seen({store_x_load_y, store_y_fence_of_all_load_x}), no_zeros) << "unless it is of both";
+  // A sleeper whose mark stays, a putter, and another sleeper whose mark comes and goes.
+  for (const Litmus::Results& one : seen({store_x_load_y, add_to_y_fence_of_all_load_x_twice, add_to_y_and_subtract})) {
+    EXPECT_TRUE(one[0] != 0 || (one[2] == 1 && one[3] == 1)) << "a putter that sees no mark was seen at every look";
+  }
   explorer().take_turns_at_each_store(false);
 }
 

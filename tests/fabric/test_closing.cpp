@@ -231,7 +231,7 @@ TEST_F(ClosedEngines, WakeWhoWaitsForTheEndOfAPut) {
       }
     });
     while (!owner.drained()) {
-      ranks.fabric.sleep(
+      ranks.fabric.sleep_once(
           kSleepUs, [](void* puts) { return !static_cast<PutOwner*>(puts)->drained(); }, &owner);
     }
     const Clock::duration woken = Clock::now().time_since_epoch();

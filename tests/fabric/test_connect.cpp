@@ -140,7 +140,7 @@ TEST(Connecting, BeingAskedLeavesNothingBehind) {
       go_on(200);
       EXPECT_EQ(open_files(), before);
       const std::int64_t begun_ns = now_ns();
-      transport.sleep(
+      transport.sleep_once(
           50'000, [](void*) { return true; }, nullptr);
       EXPECT_GT(now_ns() - begun_ns, 30'000'000) << "something woke it";
     }
@@ -379,7 +379,7 @@ TEST(Engines, QuietOnesAreLookedAtInTurn) {
     transport.engine(0).has_some = false;
     (void)looks_in(20);
     EXPECT_EQ(looks_in(8), (std::vector{6, 2})) << "both are quiet, and engine 0 brought something last";
-    transport.sleep(
+    transport.sleep_once(
         1, [](void*) { return true; }, nullptr);
     EXPECT_EQ(looks_in(4), (std::vector{4, 4})) << "whatever ended the sleep";
   });

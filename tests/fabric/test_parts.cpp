@@ -114,7 +114,7 @@ TEST(Sleep, WithoutADescriptorPutsStillArrive) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (load_word(arena + 64) != 7 && std::chrono::steady_clock::now() < deadline) {
       ASSERT_EQ(fabric.progress(), Status::ok);
-      fabric.sleep(
+      fabric.sleep_once(
           100, [](void*) { return true; }, nullptr);
     }
     EXPECT_EQ(load_word(arena + 64), 7u);

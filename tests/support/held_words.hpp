@@ -36,8 +36,8 @@ class HeldWords final : public Transport {
   }
   Status progress() noexcept override { return inner_->progress(); }
   bool drained() noexcept override { return inner_->drained(); }
-  void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override {
-    inner_->sleep(most_us, still_idle, data);
+  void sleep(SleepMark& mark, int most_us, bool (*still_idle)(void* data), void* data) noexcept override {
+    inner_->sleep(mark, most_us, still_idle, data);
   }
   bool alive(int peer) noexcept override { return inner_->alive(peer); }
   void close_engines(std::uint32_t engines) noexcept override { inner_->close_engines(engines); }

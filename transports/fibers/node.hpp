@@ -51,9 +51,9 @@ class Node final : public Transport {
     return inner_->progress();
   }
   bool drained() noexcept override { return inner_->drained(); }
-  void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override {
+  void sleep(SleepMark& mark, int most_us, bool (*still_idle)(void* data), void* data) noexcept override {
     fibers_.pass();
-    inner_->sleep(most_us, still_idle, data);
+    inner_->sleep(mark, most_us, still_idle, data);
   }
   void note_wait(std::int64_t waited_ns, std::int64_t now_ns) noexcept override {
     inner_->note_wait(waited_ns, now_ns);

@@ -41,10 +41,10 @@ Mixed::Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> insid
 // No system call waits for a futex and for descriptors at once. A rank with peers on its node therefore sleeps on the
 // fabric, in steps. A put over a network wakes it at once. A put from its own node, where a waiting rank mostly still
 // polls or yields, wakes it at the end of the step. If the fabric wakes nobody, the rank sleeps on the futex.
-void Mixed::sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept {
-  if (alone_) return between_->sleep(most_us, still_idle, data);
+void Mixed::sleep(SleepMark& mark, int most_us, bool (*still_idle)(void* data), void* data) noexcept {
+  if (alone_) return between_->sleep(mark, most_us, still_idle, data);
   Transport& waker = between_->capabilities().wakes_on_put ? *between_ : *inside_;
-  waker.sleep(std::min(most_us, kStepUs), still_idle, data);
+  waker.sleep(mark, std::min(most_us, kStepUs), still_idle, data);
 }
 
 }  // namespace torii::mixed

@@ -43,7 +43,7 @@ class Mixed final : public Transport {
   /// Shared memory has nothing to move and nothing in flight.
   Status progress() noexcept override { return between_->progress(); }
   bool drained() noexcept override { return between_->drained(); }
-  void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override;
+  void sleep(SleepMark& mark, int most_us, bool (*still_idle)(void* data), void* data) noexcept override;
   void note_wait(std::int64_t waited_ns, std::int64_t now_ns) noexcept override {
     inside_->note_wait(waited_ns, now_ns);
   }

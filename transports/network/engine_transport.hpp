@@ -102,7 +102,7 @@ class EngineTransport : public Transport {
 
   /// Then looks at the engines that woke it. A caller that waits for its own node only asks none of them, and would
   /// come back at once.
-  void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept final {
+  void sleep(SleepMark& /*mark*/, int most_us, bool (*still_idle)(void* data), void* data) noexcept final {
     const std::uint32_t ready = sleep_until_ready(most_us, still_idle, data);
     for (std::size_t i = 0; i < engines_.size(); ++i) {
       if ((ready >> i & 1) != 0) look(i);
@@ -192,7 +192,7 @@ class EngineTransport : public Transport {
       while (are_open() && !deadline.is_over()) {
         (void)progress();
         for (const int peer : connected_) (void)has_ended(peer, now_ns());  // those confirm nothing any more
-        sleep(
+        sleep_once(
             1000, [](void*) { return true; }, nullptr);
       }
     }
@@ -309,7 +309,7 @@ class EngineTransport : public Transport {
       }
       if (std::erase_if(silent, has_come) != 0) deadline.restart();
       if (deadline.is_over()) fail_to_connect(silent, options.timeout_s);
-      sleep(
+      sleep_once(
           1000, [](void*) { return true; }, nullptr);
     }
   }

@@ -14,7 +14,6 @@ namespace torii::shared_memory {
 namespace {
 
 constexpr auto kBlindUsPerRank = tuned<int>("waiting.sleep_blind_per_rank");
-constexpr auto kBlindUsMost = tuned<int>("waiting.sleep_least");
 
 /// What a rank tells of its doorbell.
 struct BellCard {
@@ -33,20 +32,20 @@ SharedMemory::SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers,
       capabilities_{
           .name = "shared_memory", .mapped = true, .wakes_on_put = true, .notices_deaths = true, .engines = engines},
       doorbell_offset_(arena.allocate(sizeof(Doorbell))) {
-  const BellCard mine = {doorbell_offset_, platform().join_fences() ? std::uint64_t{1} : 0};
+  for (int peer = 0; peer < bootstrap.ranks(); ++peer) bases_.push_back(peers.base(peer));
+  const auto node_ranks = bases_.size() - static_cast<std::size_t>(std::ranges::count(bases_, nullptr));
+  const bool is_alone = node_ranks == 1;
+  const BellCard mine = {doorbell_offset_, !is_alone && platform().join_fences() ? std::uint64_t{1} : 0};
   const std::vector<BellCard> cards = gather_values(bootstrap, mine);
-  int node_ranks = 0;
   for (int peer = 0; peer < bootstrap.ranks(); ++peer) {
     const BellCard& card = cards[static_cast<std::size_t>(peer)];
-    bases_.push_back(peers.base(peer));
     std::byte* const bell = mapped(peer, card.offset);
     doorbells_.push_back(reinterpret_cast<Doorbell*>(bell));
-    if (bell == nullptr) continue;
-    ++node_ranks;
-    has_fences_ = has_fences_ && card.joins_fences != 0;
+    has_fences_ = has_fences_ && (bell == nullptr || card.joins_fences != 0);
   }
-  blind_sleep_us_ = std::min(kBlindUsPerRank * node_ranks, kBlindUsMost);
-  if (node_ranks > 1) make_hints(hops);
+  // Nobody rings a rank that is alone.
+  if (!is_alone) blind_sleep_us_ = std::min(kBlindUsPerRank * static_cast<int>(node_ranks), kBlindUsMost);
+  if (!is_alone) make_hints(hops);
   if (cross_memory == Switch::off) return;
   cross_memory_ = std::make_unique<CrossMemory>(bootstrap, peers);
   if (cross_memory_->allowed()) return;
@@ -73,7 +72,8 @@ SharedMemory::~SharedMemory() = default;
 
 // A rank that is about to sleep sets `sleeping` and then looks at its signals once more. A putter stores the signal and
 // then looks at `sleeping`. Without a full fence between the putter's two accesses both may miss each other. Every put
-// would pay for that fence, so the sleeper makes it for all, or else sleeps briefly (docs/memory_order.md).
+// would pay for that fence, so the sleeper makes it for all, once in a wait, or else sleeps briefly
+// (docs/memory_order.md).
 // Threads of a rank may sleep in calls on different teams. A putter cannot tell which of them waits for its signal, so
 // it wakes all; those that find nothing sleep again.
 void SharedMemory::ring(int peer) noexcept {
@@ -97,14 +97,15 @@ Status SharedMemory::put_word(int peer, std::uint64_t offset, std::uint64_t valu
   return Status::ok;
 }
 
-void SharedMemory::sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept {
+void SharedMemory::sleep(SleepMark& mark, int most_us, bool (*still_idle)(void* data), void* data) noexcept {
   Doorbell& bell = *doorbells_[static_cast<std::size_t>(rank_)];
   const std::uint32_t rings = bell.rings.load(std::memory_order_acquire);
-  bell.sleeping.fetch_add(1, std::memory_order_seq_cst);
-  if (most_us > blind_sleep_us_ && !(has_fences_ && platform().fence_all())) most_us = blind_sleep_us_;
+  mark.set(bell.sleeping);
+  if (most_us > blind_sleep_us_ && !mark.is_fenced) {
+    mark.is_fenced = has_fences_ && platform().fence_all();
+    if (!mark.is_fenced) most_us = blind_sleep_us_;
+  }
   if (still_idle(data)) platform().wait(bell.rings, rings, most_us * std::int64_t{1000});
-  // This publishes nothing: a putter that still sees the sleeper rings in vain.
-  bell.sleeping.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace torii::shared_memory

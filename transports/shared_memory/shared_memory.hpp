@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/base/settings.hpp"
+#include "runtime/base/tuned_constants.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/fabric/transport.hpp"
 #include "transports/shared_memory/arena.hpp"
@@ -59,7 +60,7 @@ class SharedMemory final : public Transport {
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override;
   Status progress() noexcept override { return Status::ok; }  // every put is complete when put() returns
   bool drained() noexcept override { return true; }
-  void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override;
+  void sleep(SleepMark& mark, int most_us, bool (*still_idle)(void* data), void* data) noexcept override;
   void note_wait(std::int64_t waited_ns, std::int64_t now_ns) noexcept override {
     if (cpu_hints_) cpu_hints_->note_wait(waited_ns, now_ns);
   }
@@ -67,6 +68,8 @@ class SharedMemory final : public Transport {
   bool oversubscribed() const noexcept override { return oversubscribed_; }
 
  private:
+  static constexpr auto kBlindUsMost = tuned<int>("waiting.sleep_least");
+
   void make_hints(bool hops);
 
   Arena& arena_;
@@ -76,7 +79,7 @@ class SharedMemory final : public Transport {
   Capabilities capabilities_;
   std::size_t doorbell_offset_;
   bool has_fences_ = true;                     ///< all ranks of the node have joined Platform::fence_all()
-  int blind_sleep_us_;                         ///< the longest sleep in which a ring may be missed
+  int blind_sleep_us_ = kBlindUsMost;          ///< the longest sleep in which a ring may be missed
   std::unique_ptr<CrossMemory> cross_memory_;  ///< nullptr: not wanted, or not possible
   std::vector<std::byte*> bases_;
   std::vector<Doorbell*> doorbells_;

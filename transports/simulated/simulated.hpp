@@ -32,7 +32,7 @@ class Simulated final : public Transport {
   bool drained() noexcept override { return network_->drained(rank_); }
   std::int64_t clock_ns() const noexcept override { return network_->now() / kPicosecondsPerNanosecond; }
   /// No rank sleeps: a rank is asked again when something has arrived for it.
-  void sleep(int, bool (*)(void* data), void*) noexcept override {}
+  void sleep(SleepMark&, int, bool (*)(void* data), void*) noexcept override {}
   bool alive(int) noexcept override { return true; }
   bool oversubscribed() const noexcept override { return false; }
 

@@ -86,7 +86,7 @@ class TeamTransport final : public Transport {
   Status put_word(int, std::uint64_t, std::uint64_t) noexcept override { return Status::ok; }
   Status progress() noexcept override { return Status::ok; }
   bool drained() noexcept override { return true; }
-  void sleep(int, bool (*)(void*), void*) noexcept override {}
+  void sleep(SleepMark&, int, bool (*)(void*), void*) noexcept override {}
   bool alive(int) noexcept override { return true; }
   bool oversubscribed() const noexcept override { return machines_.polling_is_costly; }
 

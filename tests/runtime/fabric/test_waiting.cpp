@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include <atomic>
 #include <optional>
 #include <vector>
 
@@ -30,7 +31,8 @@ class Sleeper final : public Transport {
   Status put_word(int, std::uint64_t, std::uint64_t) noexcept override { return Status::ok; }
   Status progress() noexcept override { return Status::ok; }
   bool drained() noexcept override { return true; }
-  void sleep(int most_us, bool (*)(void*), void*) noexcept override {
+  void sleep(SleepMark& mark, int most_us, bool (*)(void*), void*) noexcept override {
+    mark.set(sleeping);
     slept_us.push_back(most_us);
     const std::int64_t us = most_us + late_us;
     const timespec time = {us / 1'000'000, us % 1'000'000 * 1000};
@@ -43,6 +45,7 @@ class Sleeper final : public Transport {
   bool oversubscribed() const noexcept override { return shares_cpus; }
 
   bool shares_cpus = true;
+  std::atomic<std::uint32_t> sleeping = 0;  ///< marks
   std::vector<int> slept_us;
   std::vector<std::int64_t> noted_ns;
   mutable std::optional<std::int64_t> clock;  ///< that goes on with each look at it, instead of the machine's
@@ -89,7 +92,7 @@ TEST(Waiting, SleepsBrieflyBetweenLooksAtOtherWork) {
   }
 }
 
-TEST(Waiting, YieldsBetweenSleepsWhereOthersAreServed) {
+TEST(Waiting, OthersGetATurnAmongFewYieldsAndOneBetweenSleeps) {
   Sleeper sleeper({.name = "mapped", .mapped = true, .wakes_on_put = true});
   Waiting waiting(sleeper, WaitMode::automatic, kTimeoutNs);
   waiting.serve_others();
@@ -101,14 +104,27 @@ TEST(Waiting, YieldsBetweenSleepsWhereOthersAreServed) {
   }
   EXPECT_GT(turns, yields / 5);
   EXPECT_LT(turns, yields / 3);
-  for (int sleep = 0; sleep < 3; ++sleep) {
-    sleeper.slept_us.clear();
-    for (yields = 0; sleeper.slept_us.empty(); ++yields) {
-      EXPECT_TRUE(waiting.is_turn_of_others());
-      waiting.pause([](void*) { return true; }, nullptr);
-    }
-    EXPECT_EQ(yields, 9) << "eight yields, and the sleep";
+  for (std::size_t sleep = 2; sleep < 100; ++sleep) {
+    EXPECT_TRUE(waiting.is_turn_of_others());
+    waiting.pause([](void*) { return true; }, nullptr);
+    EXPECT_EQ(sleeper.slept_us.size(), sleep) << "a sleep, not a yield";
   }
+}
+
+TEST(Waiting, AMarkIsSetFromTheFirstSleepUntilSomethingMoves) {
+  Sleeper sleeper({.name = "mapped", .mapped = true, .wakes_on_put = true});
+  {
+    Waiting waiting(sleeper, WaitMode::sleep, kTimeoutNs);
+    for (int wait = 0; wait < 2; ++wait) {
+      for (sleeper.slept_us.clear(); sleeper.slept_us.size() < 3;) {
+        waiting.pause([](void*) { return true; }, nullptr);
+        EXPECT_EQ(sleeper.sleeping, sleeper.slept_us.empty() ? 0U : 1U);
+      }
+      if (wait == 0) waiting.moved();
+    }
+    EXPECT_EQ(sleeper.sleeping, 1U);
+  }
+  EXPECT_EQ(sleeper.sleeping, 0U) << "the wait is over";
 }
 
 TEST(Waiting, SleepsAnEighthOfTheQuietTimeWhereANetworkWakesIt) {
@@ -263,6 +279,7 @@ TEST(Waiting, TellsWhoPollsWithoutPauses) {
     Waiting waiting(sleeper, WaitMode::automatic, kTimeoutNs);
     for (int i = 0; i < 10'000; ++i) (void)waiting.poll();
     EXPECT_EQ(sleeper.noted_ns.empty(), is_away) << "the caller computes between its polls";
+    for (const std::int64_t ns : sleeper.noted_ns) EXPECT_EQ(ns, 0) << "it holds its team, and must not hop";
   }
 }
 
@@ -279,7 +296,6 @@ TEST(Waiting, ATimeInWhichTheProcessDidNotRunIsNotWaiting) {
   EXPECT_FALSE(waiting.is_over());
   EXPECT_GE(waiting.resumed_ns(), stopped_ns + 300 * kMs);
   EXPECT_EQ(waiting.attentive_ns(), 0);
-    for (const std::int64_t ns : sleeper.noted_ns) EXPECT_EQ(ns, 0) << "it holds its team, and must not hop";
   EXPECT_LT(waiting.quiet_ns(), 100 * kMs);
   bool checks = false;
   for (int i = 0; i < 10 && !checks; ++i) checks = waiting.pause(stays_idle, nullptr);

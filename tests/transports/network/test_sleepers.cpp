@@ -109,7 +109,7 @@ struct Rank {
   std::int64_t sleep_until(std::uint64_t offset) {
     Awaited awaited{*this, offset};
     const std::int64_t begun_ns = now_ns();
-    while (Awaited::is_idle(&awaited)) transport.sleep(kSleepUs, &Awaited::is_idle, &awaited);
+    while (Awaited::is_idle(&awaited)) transport.sleep_once(kSleepUs, &Awaited::is_idle, &awaited);
     return now_ns() - begun_ns;
   }
 };
@@ -140,7 +140,7 @@ TEST(Sleepers, DoNotSleepOnWhatWasTakenInSinceTheyLooked) {
     return is_idle;
   };
   const std::int64_t begun_ns = now_ns();
-  rank.transport.sleep(kSleepUs, looks_too_early, &awaited);
+  rank.transport.sleep_once(kSleepUs, looks_too_early, &awaited);
   EXPECT_LT(now_ns() - begun_ns, kWakesWithinNs);
   EXPECT_FALSE(Rank::Awaited::is_idle(&awaited));
 }
@@ -177,7 +177,7 @@ TEST(Sleepers, AloneSleepAsLongAsTheyWant) {
   }
   const std::int64_t begun_ns = now_ns();
   Rank::Awaited never{rank, 1024};
-  rank.transport.sleep(100'000, &Rank::Awaited::is_idle, &never);
+  rank.transport.sleep_once(100'000, &Rank::Awaited::is_idle, &never);
   EXPECT_GE(now_ns() - begun_ns, 90'000'000);
 }
 
@@ -191,7 +191,7 @@ TEST(Sleepers, OfARankWithSeveralTakeShortSleeps) {
   sleeper.join();
   Rank::Awaited never{rank, 1024};
   const std::int64_t begun_ns = now_ns();
-  for (int time = 0; time < 20; ++time) rank.transport.sleep(kSleepUs, &Rank::Awaited::is_idle, &never);
+  for (int time = 0; time < 20; ++time) rank.transport.sleep_once(kSleepUs, &Rank::Awaited::is_idle, &never);
   const std::int64_t slept_ns = now_ns() - begun_ns;
   EXPECT_GE(slept_ns, 20 * std::int64_t{Sleepers::kSharedSleepUs} * 1000 / 2);
   EXPECT_LT(slept_ns, kWakesWithinNs);

@@ -110,7 +110,9 @@ class Noting final : public Transport {
   }
   Status progress() noexcept override { return note("progress"); }
   bool drained() noexcept override { return note("drained") == Status::ok; }
-  void sleep(int most_us, bool (*)(void*), void*) noexcept override { (void)note("sleep" + std::to_string(most_us)); }
+  void sleep(SleepMark&, int most_us, bool (*)(void*), void*) noexcept override {
+    (void)note("sleep" + std::to_string(most_us));
+  }
   bool alive(int peer) noexcept override { return note("alive" + std::to_string(peer)) == Status::ok; }
   std::string failure_text() const override { return "because"; }
   bool oversubscribed() const noexcept override { return true; }
@@ -163,17 +165,17 @@ TEST(Mixed, SleepsWhereItIsWoken) {
   const auto idle = [](void*) { return true; };
   look_at_mixed(true, false, [&](mixed::Mixed& mixed, std::string& notes) {
     EXPECT_FALSE(mixed.capabilities().wakes_on_put);
-    mixed.sleep(5000, idle, nullptr);
+    mixed.sleep_once(5000, idle, nullptr);
     EXPECT_EQ(notes, "out.sleep1000 ");
   });
   look_at_mixed(false, false, [&](mixed::Mixed& mixed, std::string& notes) {
-    mixed.sleep(500, idle, nullptr);
+    mixed.sleep_once(500, idle, nullptr);
     EXPECT_EQ(notes, "in.sleep500 ");
   });
   look_at_mixed(true, true, [&](mixed::Mixed& mixed, std::string& notes) {
     EXPECT_TRUE(mixed.capabilities().wakes_on_put);
     EXPECT_EQ(mixed.capabilities().name, "out");
-    mixed.sleep(5000, idle, nullptr);
+    mixed.sleep_once(5000, idle, nullptr);
     EXPECT_EQ(notes, "out.sleep5000 ");
   });
 }
