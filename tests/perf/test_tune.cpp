@@ -51,9 +51,9 @@ TEST(TuneCandidates, HoldTheBuiltInRowsOfANode) {
     if (row.topology != Topology::Kind::node || row.is_switch) continue;
     ++rows;
     const auto collective = static_cast<torii_collective>(row.collective);
-    const Choice choice = {row.algorithm, row.tuning.segment_bytes, row.tuning.slots, row.tuning.window,
+    const Choice choice = {std::string(row.algorithm), row.tuning.segment_bytes, row.tuning.slots, row.tuning.window,
                            row.tuning.one_shot};
-    const std::vector<Choice> all = candidates(collective, row.bytes_max, row.ranks_max, {row.algorithm});
+    const std::vector<Choice> all = candidates(collective, row.bytes_max, row.ranks_max, {choice.algorithm});
     EXPECT_NE(std::ranges::find(all, choice), all.end())
         << name(collective) << " of " << row.bytes_max << " bytes on " << row.ranks_max << ": " << to_text(choice);
   }
