@@ -22,9 +22,9 @@
 namespace torii::perf {
 namespace {
 
-/// Of how many slow calls and moves a rank keeps the details; the others are counted.
+/// A rank keeps the details of so many slow calls and moves; the others are counted.
 constexpr size_t kKept = 1 << 16;
-/// Of how many slow calls the saved line has the details.
+/// The saved line has the details of so many slow calls.
 constexpr size_t kExamples = 8;
 
 /// Durations in ns, each known to a sixteenth.
@@ -84,7 +84,7 @@ struct Usage {
   }
 };
 
-/// What a rank notes of its own calls.
+/// A rank's notes of its own calls.
 class CallLog {
  public:
   CallLog(int64_t slow_ns, int64_t begin_ns) : slow_ns_(slow_ns), usage_(Usage::now()) {
@@ -150,7 +150,7 @@ int64_t cpu_at(const std::vector<Move>& moves, int64_t ns) {
   return after == moves.begin() ? moves.front().cpu : (after - 1)->cpu;
 }
 
-/// Of the rank's slow calls that overlap this one.
+/// The slow calls of the rank that overlap this one.
 Usage usage_within(const std::vector<SlowCall>& calls, const SlowCall& of) {
   auto one =
       std::ranges::upper_bound(calls, of.begin_ns, std::less<>(), [](const SlowCall& call) { return call.end_ns; });
@@ -162,7 +162,7 @@ Usage usage_within(const std::vector<SlowCall>& calls, const SlowCall& of) {
   return usage;
 }
 
-/// What rank 0 says of the slow calls: on which CPUs the ranks were, and how often each lost its own.
+/// Rank 0's account of the slow calls: on which CPUs the ranks were, and how often each lost its own.
 nlohmann::ordered_json join_slow(const std::vector<std::vector<SlowCall>>& slow,
                                  const std::vector<std::vector<Move>>& moves) {
   std::vector<int64_t> switches(slow.size()), moved(slow.size());

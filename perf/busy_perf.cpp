@@ -33,17 +33,22 @@ class AllreduceCall final : public ToriiCall {
   }
 };
 
+torii_call sum_in_place(int64_t& value) {
+  torii_call call{};
+  call.size = sizeof(call);
+  call.collective = TORII_ALLREDUCE;
+  call.input = call.result = &value;
+  call.count = 1;
+  call.type = TORII_I64;
+  call.op = TORII_SUM;
+  return call;
+}
+
 class StartedCall final : public ToriiCall {
  public:
   using ToriiCall::ToriiCall;
   int64_t run(int64_t mine) override {
-    torii_call call{};
-    call.size = sizeof(call);
-    call.collective = TORII_ALLREDUCE;
-    call.input = call.result = &mine;
-    call.count = 1;
-    call.type = TORII_I64;
-    call.op = TORII_SUM;
+    const torii_call call = sum_in_place(mine);
     torii_request* request = nullptr;
     check(torii_start(job_.team(), &call, &request), "an operation did not start");
     check(torii_wait(&request), "an operation failed");
@@ -54,13 +59,7 @@ class StartedCall final : public ToriiCall {
 class PersistentCall final : public ToriiCall {
  public:
   explicit PersistentCall(const Job& job) : ToriiCall(job) {
-    torii_call call{};
-    call.size = sizeof(call);
-    call.collective = TORII_ALLREDUCE;
-    call.input = call.result = &value_;
-    call.count = 1;
-    call.type = TORII_I64;
-    call.op = TORII_SUM;
+    const torii_call call = sum_in_place(value_);
     check(torii_prepare(job.team(), &call, &request_), "no persistent operation");
   }
   ~PersistentCall() override { torii_request_free(&request_); }

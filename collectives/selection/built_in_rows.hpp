@@ -17,7 +17,7 @@ inline constexpr std::size_t kBuiltInTables = 3;
 std::array<std::span<const TuneRow>, kBuiltInTables> built_in_rows() noexcept;
 /// The machine on which those for nodes were measured.
 extern const MachineShape kBuiltInMachine;
-/// Of the three texts.
+/// A digest of the three texts, which all ranks compare.
 extern const std::uint64_t kBuiltInDigest;
 
 }  // namespace torii
