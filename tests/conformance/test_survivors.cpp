@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Survivors that are asked for again: ranks that come late, hang, refuse or give different lists. All that come have
 // the team or the same reason, on one node and between nodes. tests/processes lets ranks die and stops them.
+// A rank that does not move for half the timeout is late, too. Where many tests share a CPU a rank may not run for some
+// tenths of a second, so timeouts of tests that name who was late are 2 s.
 #include <chrono>
 #include <thread>
 
@@ -12,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST_P(Survivors, AreAskedForAgainWhenALateRankHasCome) {
-  on_failed_team(3, "0.4", [&](torii_team* team, int rank, std::barrier<>& meet) {
+  on_failed_team(3, "2", [&](torii_team* team, int rank, std::barrier<>& meet) {
     if (rank != 1) {
       const Answer first = survivors_of(team);
       EXPECT_EQ(first.status, TORII_TIMEOUT) << first.text;
@@ -29,7 +31,7 @@ TEST_P(Survivors, AreAskedForAgainWhenALateRankHasCome) {
 }
 
 TEST_P(Survivors, LeaveOutARankThatHangs) {
-  on_failed_team(4, "0.4", [&](torii_team* team, int rank, std::barrier<>& meet) {
+  on_failed_team(4, "2", [&](torii_team* team, int rank, std::barrier<>& meet) {
     if (rank != 2) {
       EXPECT_EQ(survivors_of(team).status, TORII_TIMEOUT);
       const Ranks absent = list_of(torii_team_absent, team);
@@ -228,7 +230,7 @@ TEST_P(Survivors, OfRanksThatComeLateAgainAndAgain) {
     std::this_thread::sleep_for(rank * 160ms);
     Answer answer = survivors_of(team);
     int attempts = 1;
-    for (; answer.status == TORII_TIMEOUT && attempts < 4; ++attempts) answer = survivors_of(team);
+    for (; answer.status == TORII_TIMEOUT && attempts < 20; ++attempts) answer = survivors_of(team);
     expect_works(answer, 3);
     meet.arrive_and_wait();
   });

@@ -61,8 +61,8 @@ TEST_P(SurvivorsBeside, OfASecondTeamAreWithoutARankThatWasLeftOut) {
 
 /// A rank that is left out waits for those that leave it out, whose calls it does not end by its own deadline.
 TEST_P(SurvivorsBeside, AreNotLateBecauseALeftOutRankIs) {
-  on_failed_team(4, "0.5", [&](torii_team* team, int rank, std::barrier<>& meet) {
-    if (rank != 3) std::this_thread::sleep_for(rank == 2 ? 0ms : rank == 0 ? 300ms : 650ms);
+  on_failed_team(4, "2", [&](torii_team* team, int rank, std::barrier<>& meet) {
+    if (rank != 3) std::this_thread::sleep_for(rank == 2 ? 0ms : rank == 0 ? 1200ms : 2600ms);
     if (rank == 2) {
       // Between nodes its own call ends with its own deadline, which the others do not count.
       const Answer answer = survivors_of(team);
@@ -126,7 +126,7 @@ TEST_P(SurvivorsBeside, AreAskedForByManyThreads) {
 /// Those for whom a call has waited are the same on all that it has failed on.
 TEST_P(SurvivorsBeside, LeaveOutThoseForWhomACallHasWaited) {
   std::barrier meet(4);
-  run_as_threads(ranks_here(4, "0.4"), [&](torii_context*, torii_team* whole) {
+  run_as_threads(ranks_here(4, "2"), [&](torii_context*, torii_team* whole) {
     if (torii_team_rank(whole) != 2) {
       EXPECT_EQ(torii_barrier(whole), TORII_TIMEOUT) << last_error();
       const Ranks absent = list_of(torii_team_absent, whole);

@@ -68,7 +68,7 @@ wait_for_rank() {
   wait "$rank" || code=$?
   took_ms=$(($(now_ms) - begin_ms))
   cat "$output"
-  echo "exit code $code, $took_ms ms after the fault"
+  echo "last words $(($(date -r "$output" +%s%3N) - begin_ms)) ms after the fault; exit code $code after $took_ms ms"
 }
 
 # expect_end CODES TEXT MOST_MS: one of these exit codes and this text, in time.
