@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -244,8 +245,10 @@ void measure_busy(const Job& job, const BusyOptions& options, BusyCall& call) {
   const CallLog log = make_calls(job, options, call);
   const auto slow = gather_rows(job, log.slow());
   const auto moves = gather_rows(job, log.moves());
-  const std::array<int64_t, 1> mine = {call.hops()};
-  const std::vector<int64_t> hops = job.gather(mine);
+  const std::array<int64_t, 1> own_hops = {call.hops()};
+  const std::vector<int64_t> hops = job.gather(own_hops);
+  const std::array<int64_t, 1> own_session = {getsid(0)};
+  const std::vector<int64_t> sessions = job.gather(own_session);
   if (job.rank() != 0) return;
   const double calls = static_cast<double>(log.calls());
   double seconds = options.seconds;
@@ -263,7 +266,8 @@ void measure_busy(const Job& job, const BusyOptions& options, BusyCall& call) {
                                 {"slow_calls", log.slow_calls()},
                                 {"slow_part", static_cast<double>(log.slow_calls()) / calls},
                                 {"slow_time_part", static_cast<double>(log.slow_time_ns()) * 1e-9 / seconds},
-                                {"hops", hops}};
+                                {"hops", hops},
+                                {"sessions", sessions}};
   row.update(join_slow(slow, moves));
   JsonLines lines(options.json, Output::Mode::append);
   std::fprintf(lines.table(),

@@ -84,6 +84,8 @@ TEST_F(Busy, TheScriptRunsStatesAndWaysByTurns) {
       script({"--jobs", "2", "--seconds", "0.05", "--states", "one-cpu,bound-1,free-2,free-1-apart", "--json", file});
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_EQ(rows(file).size(), 16U);
+  EXPECT_NE(outcome.output.find("  same\n"), std::string::npos) << "torii-run leaves ranks in its session";
+  EXPECT_EQ(rows(file)[0]["sessions"], nlohmann::json({getsid(0), getsid(0)}));
   for (const char* line : {"# command perf/busy", "one-cpu ", "bound-1 ", "free-2 ", "free-1-apart ", "torii,HOP=0 "}) {
     EXPECT_NE(outcome.output.find(line), std::string::npos) << outcome.output;
   }
@@ -122,6 +124,14 @@ TEST_F(Busy, AnMpiTakesItsTurnToo) {
     ASSERT_EQ(outcome.code, 0) << outcome.output;
     EXPECT_NE(outcome.output.find("free-1         openmpi"), std::string::npos) << outcome.output;
   }
+}
+
+/// Its starter gives each rank a session of its own, so it is not in the state that the others are in.
+TEST_F(Busy, RanksInSessionsOfTheirOwnAreTold) {
+  if (access((bin_dir() + "/busy_perf.mpich").c_str(), X_OK) != 0) GTEST_SKIP() << "built without MPICH";
+  const Outcome outcome = script({"--jobs", "1", "--seconds", "0.05", "--states", "free-0", "--way", "mpich"});
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("  own\n"), std::string::npos) << outcome.output;
 }
 
 TEST_F(Busy, BadCommandLinesAreRefusedWithTheReason) {
