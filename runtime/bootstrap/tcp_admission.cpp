@@ -69,6 +69,11 @@ Error too_few_descriptors(int ranks) {
           0};
 }
 
+bool has_caller(int listener) {
+  pollfd entry{listener, POLLIN, 0};
+  return poll(&entry, 1, 0) > 0;
+}
+
 std::string name_of(const wire::Hello& hello) { return "a connection as rank " + std::to_string(hello.rank); }
 
 class Admission {
@@ -188,6 +193,8 @@ void Admission::accept_from(int listener) {
       continue;
     }
     if (errno != EMFILE && errno != ENFILE) return;
+    // The kernel looks for a descriptor first: it may lack one for nobody, and then none makes room.
+    if (!has_caller(listener)) return;
     if (silent_.empty() && challenged_.empty()) throw too_few_descriptors(identity_.ranks);
     (silent_.empty() ? challenged_ : silent_).pop_front();
   }

@@ -190,6 +190,22 @@ TEST(JoinTcp, TooFewDescriptorsAreNamedByAllAtOnce) {
   }
 }
 
+/// The last rank takes the last descriptor of rank 0, which then has none for a caller that does not exist. Which limit
+/// that is depends on what the test has left open.
+TEST(JoinTcp, AsManyDescriptorsAsRank0NeedsSuffice) {
+  constexpr int kRanks = 5;
+  for (int files = kRanks + 2; files < 64; ++files) {
+    const std::vector<Outcome> outcomes = run_limited(kRanks, files, 0);
+    if (outcomes[0].code == 3) continue;
+    for (const Outcome& one : outcomes) {
+      EXPECT_EQ(one.code, 0) << files << " files\n" << one.output;
+      EXPECT_TRUE(holds(one.output, "gathered 5")) << one.output;
+    }
+    return;
+  }
+  FAIL() << "64 open files are too few for five ranks";
+}
+
 TEST(JoinTcp, AFewDescriptorsMoreSuffice) {
   for (const Outcome& one : run_limited(5, 10, -1)) {
     EXPECT_EQ(one.code, 0) << one.output;
