@@ -85,6 +85,7 @@ TEST(Streams, AreFoundByTheirAddresses) {
   SocketAddress with_rest = address(connected.listener);
   with_rest.back() = std::byte{1};  // what lies behind an address of IPv4 is no part of it
   const SocketAddress none{};
+  const Descriptor unconnected(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));  // it has no address of a peer
   // One end of each: the other belongs to the other side of the connection.
   EXPECT_EQ(shut_down_streams(address(accepted.listener), {none, with_rest}), 2);
   char byte = 0;
@@ -92,7 +93,7 @@ TEST(Streams, AreFoundByTheirAddresses) {
   EXPECT_EQ(recv(connected.peer.get(), &byte, 1, 0), 0);
   EXPECT_EQ(send(other.stream.get(), "x", 1, MSG_NOSIGNAL), 1);
   EXPECT_EQ(recv(other.peer.get(), &byte, 1, 0), 1);
-  EXPECT_EQ(shut_down_streams(none, {none}), 0) << "sockets without an address of IP are no streams";
+  EXPECT_EQ(shut_down_streams(none, {none}), 0) << "an address that is not known is nobody's";
 }
 
 /// ofi_rxm of libfabric 1.17 ends a process that closes an engine while a write with its notice has come in part.

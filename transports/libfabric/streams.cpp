@@ -96,7 +96,9 @@ int shut_down_streams(int descriptor) noexcept {
 }
 
 int shut_down_streams(const SocketAddress& own, std::vector<SocketAddress> peers) noexcept {
+  constexpr SocketAddress none{};
   std::transform(peers.begin(), peers.end(), peers.begin(), essence);
+  peers.erase(std::remove(peers.begin(), peers.end(), none), peers.end());
   std::sort(peers.begin(), peers.end());
   struct Close {
     void operator()(DIR* folder) const { closedir(folder); }
@@ -106,10 +108,9 @@ int shut_down_streams(const SocketAddress& own, std::vector<SocketAddress> peers
   while (const dirent* const entry = folder == nullptr ? nullptr : readdir(folder.get())) {
     const int descriptor = parse_number<int>(entry->d_name).value_or(-1);
     if (!is_stream(descriptor)) continue;
-    if (ask(getsockname, descriptor) != essence(own) &&
-        !std::binary_search(peers.begin(), peers.end(), ask(getpeername, descriptor))) {
-      continue;
-    }
+    const SocketAddress here = ask(getsockname, descriptor);
+    const bool is_own = here != none && here == essence(own);
+    if (!is_own && !std::binary_search(peers.begin(), peers.end(), ask(getpeername, descriptor))) continue;
     (void)shutdown(descriptor, SHUT_RDWR);
     ++streams;
   }
