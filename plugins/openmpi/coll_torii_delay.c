@@ -38,7 +38,7 @@ bool coll_torii_pays(coll_torii_module_t* module, const coll_torii_operation_t* 
 }
 
 bool coll_torii_pays_in_background(const coll_torii_module_t* module) {
-  return module->background_use >= coll_torii_state.delay;
+  return module->background_use > 0 && module->background_use >= coll_torii_state.delay;
 }
 
 void coll_torii_count_in_background(coll_torii_module_t* module, const coll_torii_operation_t* operation) {

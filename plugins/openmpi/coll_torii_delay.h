@@ -6,9 +6,9 @@
 #include "plugins/openmpi/coll_torii_module.h"
 
 /* coll_torii_pays() counts a blocking call that torii would take, and tells whether the communicator had been used
- * enough before it. A non-blocking call is only counted: the next blocking one asks whether its team pays. All ranks
- * get the same answer. MPI demands the same order of operations on all ranks of a communicator, and the answer depends
- * on nothing else but lengths that are equal on all ranks. */
+ * enough before it. A non-blocking call is only counted: the next blocking one asks whether its team pays. Whatever the
+ * delay is, it pays only after such a call. All ranks get the same answer. MPI demands the same order of operations on
+ * all ranks of a communicator, and the answer depends on nothing else but lengths that are equal on all ranks. */
 bool coll_torii_pays(coll_torii_module_t* module, const coll_torii_operation_t* operation);
 bool coll_torii_pays_in_background(const coll_torii_module_t* module);
 void coll_torii_count_in_background(coll_torii_module_t* module, const coll_torii_operation_t* operation);

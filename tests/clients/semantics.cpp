@@ -28,6 +28,13 @@ int sum_over(MPI_Comm comm, int mine) {
   return all;
 }
 
+void make_teams(MPI_Comm comm) {
+  MPI_Request request;
+  MPI_Ibarrier(comm, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Barrier(comm);
+}
+
 namespace {
 
 const char* program = "";
@@ -57,7 +64,7 @@ void idup() {
     MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     MPI_Comm_dup(MPI_COMM_WORLD, &parent);
     const bool is_used = i % 2 == 0;
-    if (is_used) MPI_Barrier(parent);
+    if (is_used) make_teams(parent);
     MPI_Comm_idup(parent, &copy, &requests[0]);
     const int mine = rank;
     int all = ranks * (ranks - 1) / 2;
@@ -94,7 +101,7 @@ void requests_outlive_groups() {
   for (int round = 0; round < 20; ++round) {
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Barrier(comm);
+    make_teams(comm);
     constexpr int kRequests = 12;
     int in[kRequests], out[kRequests];
     MPI_Request requests[kRequests + 1];

@@ -14,6 +14,8 @@ extern int ranks;  ///< of MPI_COMM_WORLD
 /// Ends the job with the text `what` unless `holds`.
 void expect(bool holds, const std::string& what);
 int sum_over(MPI_Comm comm, int mine);
+/// Those for blocking and for non-blocking operations. A blocking one makes the latter if there was a non-blocking one.
+void make_teams(MPI_Comm comm);
 
 /// Types that hold absolute addresses, used with MPI_BOTTOM.
 void absolute_addresses();
