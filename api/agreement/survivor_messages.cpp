@@ -19,7 +19,7 @@ void check_proposal(int member, std::uint64_t memory_offset, std::size_t bytes, 
   throw Error(Status::transport,
               "rank " + std::to_string(member) + " offers " + std::to_string(bytes) + " bytes at offset " +
                   std::to_string(memory_offset) + " of its arena, which has " + std::to_string(arena_bytes) +
-                  " bytes, to the survivors' team",
+                  " bytes, to the new team",
               member);
 }
 

@@ -13,7 +13,7 @@
 
 namespace torii {
 
-/// Throws Error{transport} where memory that a member gives to the survivors' team does not lie in its arena.
+/// Throws Error{transport} where memory that a member gives to a new team does not lie in its arena.
 void check_proposal(int member, std::uint64_t memory_offset, std::size_t bytes, std::uint64_t arena_bytes);
 
 /// For the team's caller. All functions but begin() are about the round that has begun.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/context/founding_boards.hpp"
 #include "api/context/known_classes.hpp"
 #include "api/context/own_memory.hpp"
 #include "api/context/progress_threads.hpp"
@@ -84,6 +85,7 @@ void Context::open(Bootstrap& bootstrap, const TransportOpener& open, const Cont
   peers_ = std::make_unique<shared_memory::NodePeers>(bootstrap, *nodes_, arena, settings_.timeout_s);
   transport_ = open(bootstrap, settings_, *nodes_, arena, *peers_);
   team_memory_ = std::make_unique<TeamMemoryPool>(arena, *memory_->late_writers);
+  boards_ = std::make_unique<FoundingBoards>(bootstrap, arena, *nodes_, *transport_);
   left_out_ = std::vector<std::atomic<bool>>(static_cast<std::size_t>(bootstrap.ranks()));
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
   fork_mark_.reset(make_fork_mark());

@@ -20,6 +20,7 @@
 
 namespace torii {
 
+class FoundingBoards;
 class KnownClasses;
 class ProgressThreads;
 class Regions;
@@ -67,6 +68,8 @@ class Context {
   void free(void* address);
   /// Memory of teams in this rank's arena.
   TeamMemoryPool& team_memory() noexcept { return *team_memory_; }
+  /// On which ranks of this node found teams by numbers.
+  FoundingBoards& boards() noexcept { return *boards_; }
   /// The length of each rank's arena.
   std::uint64_t arena_bytes() const noexcept;
   /// The number of ranks of this rank's node.
@@ -128,6 +131,7 @@ class Context {
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<TeamMemoryPool>
       team_memory_;  ///< destroyed before the transport, to which memory of gone teams refers
+  std::unique_ptr<FoundingBoards> boards_;
   void (*idle_)(void* data) = nullptr;
   void* idle_data_ = nullptr;
   struct ForkMarkEnd {

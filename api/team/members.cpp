@@ -8,6 +8,7 @@
 
 #include "api/team/team_factory.hpp"
 #include "runtime/base/status.hpp"
+#include "transports/shared_memory/nodes.hpp"
 
 namespace torii {
 namespace {
@@ -34,7 +35,9 @@ std::vector<int> read_members(const torii_team_options& options, const Context& 
     invalid("member_count is " + std::to_string(options.member_count) + "; it must be from 1 to " +
             std::to_string(kTeamRanksMax));
   }
-  if (options.exchange == nullptr) invalid("members are named, but exchange is NULL: it gathers among them");
+  if (options.exchange == nullptr && options.number == 0) {
+    invalid("members are named, but exchange is NULL and number is 0: one of them lets the members find each other");
+  }
   std::vector<int> members(options.members, options.members + options.member_count);
   std::vector<int> sorted = members;
   std::sort(sorted.begin(), sorted.end());
@@ -53,8 +56,21 @@ std::vector<int> read_members(const torii_team_options& options, const Context& 
 }  // namespace
 
 std::unique_ptr<Team> make_team(Context& context, const torii_team_options& given, const TeamOptions& options) {
-  if (given.members == nullptr) return TeamFactory(context).make_world(options);
+  if (given.members == nullptr) {
+    if (given.number != 0) invalid("number is set, but members is NULL; it is for teams of named members");
+    return TeamFactory(context).make_world(options);
+  }
   const std::vector<int> members = read_members(given, context);
+  if (given.number != 0) {
+    const auto is_here = [&](int member) { return context.nodes().is_own(member); };
+    if (std::all_of(members.begin(), members.end(), is_here)) {
+      return TeamFactory(context).make_numbered(options, members, given.number);
+    }
+    if (given.exchange == nullptr) {
+      throw Error(Status::unsupported,
+                  "number is set and exchange is NULL, but the members are on several nodes; set exchange too");
+    }
+  }
   const auto rank = std::find(members.begin(), members.end(), context.rank()) - members.begin();
   MembersBootstrap bootstrap(static_cast<int>(rank), given);
   return TeamFactory(context).make_of(options, members, bootstrap);

@@ -41,13 +41,16 @@ std::string digest_text(Context& context, const TeamOptions& options) {
   return text;
 }
 
+std::string difference_text(int rank, const std::string& text, int other, const std::string& other_text) {
+  return "rank " + std::to_string(rank) + " differs from rank " + std::to_string(other) + ": " +
+         first_difference(text, other_text) + " (settings, topology and tune data must be equal on all ranks)";
+}
+
 void compare_digests(Bootstrap& bootstrap, const std::string& mine) {
   const std::vector<std::string> all = gather_texts(bootstrap, mine);
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
-    throw Error(Status::mismatch,
-                "rank " + std::to_string(rank) + " differs from rank 0: " + first_difference(all[rank], all[0]) +
-                    " (settings, topology and tune data must be equal on all ranks)",
+    throw Error(Status::mismatch, difference_text(static_cast<int>(rank), all[rank], 0, all[0]),
                 static_cast<int>(rank));
   }
 }

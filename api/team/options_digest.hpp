@@ -17,6 +17,8 @@ namespace torii {
 /// Everything that must be equal on all members, one "NAME=value" a line.
 std::string digest_text(Context& context, const TeamOptions& options);
 std::uint64_t digest_of(const std::string& text);
+/// Says in which line the texts of two members differ.
+std::string difference_text(int rank, const std::string& text, int other, const std::string& other_text);
 /// Throws Error{mismatch} with the first difference, on all ranks.
 void compare_digests(Bootstrap& bootstrap, const std::string& mine);
 

@@ -15,14 +15,6 @@
 namespace torii {
 namespace {
 
-/// How long a wait without progress may last. Throws Error{invalid_argument}.
-std::int64_t deadline_of(const TeamOptions& options, const Settings& settings) {
-  if (!is_timeout(options.timeout_s)) {
-    throw Error(Status::invalid_argument, timeout_text(options.timeout_s, "the setting TIMEOUT"));
-  }
-  return timeout_ns_of(options.timeout_s != 0 ? options.timeout_s : settings.timeout_s);
-}
-
 /// Throws Error{internal} if the node cannot reach a member's memory.
 RingMembers ring_members(const Membership& members, std::size_t rings_offset) {
   RingMembers places;
@@ -58,6 +50,13 @@ void check(const Hold& held) {
 }
 
 }  // namespace
+
+std::int64_t deadline_of(const TeamOptions& options, const Settings& settings) {
+  if (!is_timeout(options.timeout_s)) {
+    throw Error(Status::invalid_argument, timeout_text(options.timeout_s, "the setting TIMEOUT"));
+  }
+  return timeout_ns_of(options.timeout_s != 0 ? options.timeout_s : settings.timeout_s);
+}
 
 int shared_channels_of(const TeamOptions& options, const Settings& settings) {
   constexpr int kMost = 8;  // as of the setting CHANNELS

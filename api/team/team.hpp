@@ -28,6 +28,9 @@ namespace torii {
 /// How many channels operations share. Throws Error{invalid_argument}.
 int shared_channels_of(const TeamOptions& options, const Settings& settings);
 
+/// How long a wait without progress may last. Throws Error{invalid_argument}.
+std::int64_t deadline_of(const TeamOptions& options, const Settings& settings);
+
 class Team final {
  public:
   /// Ranks of equal colour, ordered by (key, rank); nullptr for colour -1. Collective over this team.

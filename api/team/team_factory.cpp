@@ -130,6 +130,15 @@ std::unique_ptr<Team> TeamFactory::make_of(const TeamOptions& options, const std
               [&](Bootstrap& agreed, std::uint64_t offset) { return found(agreed, options, ranks, offset); });
 }
 
+/// The options of a team of given ranks, in which the topology of caches is named.
+TeamOptions TeamFactory::with_topology(TeamOptions options, const std::vector<int>& ranks) const {
+  if (first_set(options.topology, context_.settings().topology) == "auto") {
+    options.topology = topology_of_caches(context_, ranks);
+    options.follows_caches = true;
+  }
+  return options;
+}
+
 /// A team of given ranks, which tell each other where their memory is.
 TeamFactory::Founding TeamFactory::found(Bootstrap& bootstrap, TeamOptions options, const std::vector<int>& ranks,
                                          std::uint64_t memory_offset) {
@@ -142,11 +151,7 @@ TeamFactory::Founding TeamFactory::found(Bootstrap& bootstrap, TeamOptions optio
   if (!std::all_of(cards.begin(), cards.end(), [&](const Card& one) { return one.digest == cards[0].digest; })) {
     compare_digests(bootstrap, digest);
   }
-  if (first_set(options.topology, context_.settings().topology) == "auto") {
-    options.topology = topology_of_caches(context_, ranks);
-    options.follows_caches = true;
-  }
-  Founding founding = {std::move(options), {}, {}};
+  Founding founding = {with_topology(std::move(options), ranks), {}, {}};
   for (std::size_t i = 0; i < ranks.size(); ++i) founding.members.push_back({ranks[i], cards[i].offset});
   return founding;
 }

@@ -22,6 +22,8 @@ class TeamFactory {
   std::unique_ptr<Team> make_world(const TeamOptions& options);
   /// The team of `ranks` of the context, in this order. `bootstrap` is theirs.
   std::unique_ptr<Team> make_of(const TeamOptions& options, const std::vector<int>& ranks, Bootstrap& bootstrap);
+  /// The same for ranks of this node, which found it by `number` over a board.
+  std::unique_ptr<Team> make_numbered(const TeamOptions& options, const std::vector<int>& ranks, std::uint64_t number);
   /// Team::split().
   std::unique_ptr<Team> make_part(Team& parent, int color, int key, const TeamOptions& options);
   /// Team::survivors().
@@ -34,6 +36,7 @@ class TeamFactory {
     std::vector<Member> members;        ///< none where this rank joins none
     std::optional<Error> refusal = {};  ///< why the members of this part make none, while others make theirs
   };
+  TeamOptions with_topology(TeamOptions options, const std::vector<int>& ranks) const;
   void check_not_left_out(const std::vector<int>& ranks) const;
   Founding found(Bootstrap& bootstrap, TeamOptions options, const std::vector<int>& ranks, std::uint64_t memory_offset);
   template <class Choose>

@@ -154,6 +154,12 @@ typedef struct torii_team_options {
   /* torii_team_survivors only. Between nodes survivors must be more than half of the ranks whose end is not proved, or
    * half with the lowest. Otherwise the others could make a team too. Not 0: they may be fewer. */
   int allow_minority;
+  /* torii_team_create with `members` only. Not 0: members that are all on one node find each other by this number, and
+   * need no `exchange`. It is equal on all of them. Members that share two calls with one number make them in one
+   * order; otherwise numbers are free, and can be used again at once. If members are on several nodes, `exchange` is
+   * used; without it all members get TORII_UNSUPPORTED. Which of the two is used depends on the members' nodes alone.
+   */
+  uint64_t number;
 } torii_team_options;
 
 /* Collective over the job, or over the members that the options name: the team of these ranks. Blocks until all have

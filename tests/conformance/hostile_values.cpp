@@ -166,6 +166,7 @@ constexpr HostileValue kValues[] = {
     {"team_options.member_count 0", kMembers, [](Given& a) { set_members(a, kFarMember, 0); }},
     {"team_options.member_count -1", kMembers, [](Given& a) { set_members(a, kFarMember, -1); }},
     {"team_options.member_count INT_MAX", kMembers, [](Given& a) { set_members(a, kFarMember, INT_MAX); }},
+    {"team_options.number", kMembers, [](Given& a) { a.team_options.number = UINT64_MAX; }},
     {"team_options.without -1", kTeamOptions, [](Given& a) { set_without(a, kNegativeMember, 1); }},
     {"team_options.without INT_MAX", kTeamOptions, [](Given& a) { set_without(a, kFarMember, 1); }},
     {"team_options.without_count -1", kTeamOptions, [](Given& a) { set_without(a, kFarMember, -1); }},

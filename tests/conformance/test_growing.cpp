@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <torii/torii.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <numeric>
@@ -80,6 +81,41 @@ void expect_sums(torii_team* team, std::int64_t* input, std::int64_t* result) {
 }
 
 std::int64_t* numbers(void* address) { return static_cast<std::int64_t*>(address); }
+
+torii_status found(torii_context* context, int channels, torii_team** team) {
+  const int both[] = {0, 1};
+  torii_team_options options = {};
+  options.size = sizeof(options);
+  options.members = both;
+  options.member_count = 2;
+  options.channels = channels;
+  options.number = 5;
+  return torii_team_create(context, &options, team);
+}
+
+/// A founding on the first context has failed, and waits for a rank that never comes.
+TEST(Growing, ContextsHaveFoundingsOfTheirOwn) {
+  Meeting meeting(2);
+  run_threads(2, [&](int rank) {
+    torii_context* const first = join(meeting, rank, 2, nullptr);
+    ASSERT_NE(first, nullptr);
+    torii_team* team = nullptr;
+    const bool has_board = torii_context_nodes(first) == 1;
+    if (rank == 0) {
+      EXPECT_EQ(found(first, 9, &team), has_board ? TORII_INVALID_ARGUMENT : TORII_UNSUPPORTED);
+    }
+    torii_context* const second = join(meeting, rank, 2, first);
+    ASSERT_NE(second, nullptr);
+    EXPECT_EQ(torii_context_destroy(first), TORII_OK);
+    meet(meeting, rank);
+    // Rank 1 looks at the board before there is a new founding.
+    if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(found(second, 1, &team), has_board ? TORII_OK : TORII_UNSUPPORTED) << torii_last_error();
+    EXPECT_EQ(torii_team_destroy(team), TORII_OK);
+    meet(meeting, rank);
+    EXPECT_EQ(torii_context_destroy(second), TORII_OK);
+  });
+}
 
 TEST(Growing, MemoryOfTheFirstContextIsThatOfTheNext) {
   Meeting two(2);

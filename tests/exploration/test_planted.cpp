@@ -74,6 +74,9 @@ constexpr Planted kPlanted[] = {
     {47, "a message to another node is lost", "3 segments, over a network, rings of 2 entries"},
     {48, "a place of entries is believed before it has been told", "places of entries are told", true},
     {49, "a send to another node fills an entry without its credit", "sends over a network", true},
+    {50, "an entry of a founding is opened while a member still reads there", "foundings: the opener refuses", true},
+    {51, "a member of a founding has come before it has told its memory", "foundings: two ranks, again in one", true},
+    {52, "a founding is concluded before all have their objects", "foundings: one has no object", true},
 };
 
 Outcome explore_with(const Planted& fault, const Listed& listed) {

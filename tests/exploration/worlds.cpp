@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/point_to_point/operations.hpp"
+#include "tests/exploration/founding_worlds.hpp"
 #include "tests/exploration/plan_cases.hpp"
 #include "tests/exploration/record_worlds.hpp"
 #include "tests/exploration/survivor_worlds.hpp"
@@ -64,6 +65,26 @@ void add_pairs(List& list) {
   list.add(std::move(in_parts), true);
 }
 
+void add_foundings(std::vector<Listed>& list) {
+  using Calls = std::vector<std::vector<FoundingCall>>;
+  const auto add = [&](std::string name, bool is_short, int entries, Calls calls) {
+    list.push_back({"foundings: " + std::move(name), is_short, [calls, entries] { return foundings(calls, entries); }});
+  };
+  const FoundingCall both = {.members = {1, 0}};
+  const auto with = [](FoundingCall call, bool FoundingCall::*what) {
+    call.*what = true;
+    return call;
+  };
+  add("two ranks, again in one entry", true, 1, {{both, both}, {both, both}});
+  add("one refuses at first", true, 1, {{both}, {with(both, &FoundingCall::refuses)}});
+  add("the opener refuses at first", true, 1, {{with(both, &FoundingCall::refuses)}, {both}});
+  add("one differs at first", true, 1, {{both}, {with(both, &FoundingCall::differs)}});
+  add("one has no object at first", true, 1, {{both}, {with(both, &FoundingCall::fails_object)}});
+  add("two ranks, again in another entry", false, 2, {{both, both}, {both, both}});
+  add("one gives up at first", false, 2, {{both}, {with(both, &FoundingCall::is_hasty)}});
+  add("the opener gives up at first", false, 2, {{with(both, &FoundingCall::is_hasty)}, {both}});
+}
+
 }  // namespace
 
 std::vector<Listed> worlds(bool full) {
@@ -90,6 +111,7 @@ std::vector<Listed> worlds(bool full) {
   add("one refuses at first", false, {{}, {.refuses = true}});
   add("one gives up at first", false, {{.hasty_calls = 1}, {}});
   add("one gives up twice, and is left out", false, {{.without = {1}}, {.hasty_calls = 2}});
+  add_foundings(all);
   if (!full) std::erase_if(all, [](const Listed& one) { return !one.is_short; });
   return all;
 }

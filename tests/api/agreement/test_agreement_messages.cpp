@@ -356,7 +356,7 @@ TEST(AgreementMessages, OffersOutsideTheArenaAreRefused) {
       EXPECT_EQ(error.status(), Status::transport);
       EXPECT_EQ(error.rank(), 1);
       EXPECT_EQ(std::string(error.what()), "rank 1 offers 4096 bytes at offset " + std::to_string(staging) +
-                                               " of its arena, which has 8192 bytes, to the survivors' team");
+                                               " of its arena, which has 8192 bytes, to the new team");
     }
   }
   EXPECT_THROW(check_proposal(1, 0, 8193, 8192), Error);
