@@ -195,26 +195,40 @@ static bool is_within_job(struct ompi_communicator_t* comm) {
 
 static const char* text_or_null(const char* text) { return text == NULL || text[0] == '\0' ? NULL : text; }
 
-static bool make_team(setup_t* setup, coll_torii_team_t kind) {
+/* The members as ranks of the context. True if all are on one node, which all of them know. */
+static bool list_members(struct ompi_communicator_t* comm, int* members) {
+  const torii_context* const context = coll_torii_state.context;
+  bool on_one_node = true;
+  for (int rank = 0; rank < ompi_comm_size(comm); ++rank) {
+    members[rank] = (int)ompi_comm_peer_lookup(comm, rank)->super.proc_name.vpid;
+    on_one_node = on_one_node && torii_context_node(context, members[rank]) == torii_context_node(context, members[0]);
+  }
+  return on_one_node;
+}
+
+/* Members on one node found the team by a number. The founding lies within a call of the communicator, on each of them.
+ * Open MPI gives its id to another communicator only after each member of that one has found the id free in its own
+ * table, hence has ended all calls of the old communicator. So any two ranks found the teams of one number in the same
+ * order, as torii asks. A team that outlives its communicator, for requests, does not matter. */
+static uint64_t number_of(const struct ompi_communicator_t* comm, coll_torii_team_t kind) {
+  return (uint64_t)comm->c_contextid * TEAM_COUNT + (uint64_t)kind + 1;
+}
+
+static bool make_team(setup_t* setup, coll_torii_team_t kind, const int* members, bool on_one_node) {
   const coll_torii_state_t* const own = &coll_torii_state;
   const int ranks = ompi_comm_size(setup->comm);
-  int* const members = malloc((size_t)ranks * sizeof(*members)); /* as ranks of the context */
-  if (members == NULL) {
-    coll_torii_say(1, "communicator %u is left to others: no memory for its %d members", setup->comm->c_contextid,
-                   ranks);
-    return false;
-  }
-  for (int rank = 0; rank < ranks; ++rank) {
-    members[rank] = (int)ompi_comm_peer_lookup(setup->comm, rank)->super.proc_name.vpid;
-  }
   torii_team_options options = {.size = sizeof(options),
                                 .algorithm = "auto",
                                 .topology = "auto",
                                 .determinism = "canonical",
                                 .members = members,
-                                .member_count = ranks,
-                                .exchange = exchange,
-                                .exchange_data = setup};
+                                .member_count = ranks};
+  if (on_one_node) {
+    options.number = number_of(setup->comm, kind);
+  } else {
+    options.exchange = exchange;
+    options.exchange_data = setup;
+  }
   if (kind == TEAM_BLOCKING) {
     options.algorithm = text_or_null(own->algorithm);
     options.determinism = text_or_null(own->determinism);
@@ -224,7 +238,6 @@ static bool make_team(setup_t* setup, coll_torii_team_t kind) {
     options.channels = 1;
   }
   const torii_status status = torii_team_create(own->context, &options, &setup->module->teams[kind]);
-  free(members);
   if (status != TORII_OK && setup->is_agreed) {
     coll_torii_say(1, "communicator %u is left to others: a member could not make its team", setup->comm->c_contextid);
   } else if (status != TORII_OK) {
@@ -243,17 +256,19 @@ static void destroy_team(coll_torii_module_t* module, coll_torii_team_t kind) {
 }
 
 /* Makes a team on all members, or on none. All have the same members, and all ranks of a job have a context or none
- * has. */
+ * has. A rank without memory takes part all the same, with room on its stack. */
 static bool found_team(coll_torii_module_t* module, struct ompi_communicator_t* comm, coll_torii_team_t kind) {
   const int ranks = ompi_comm_size(comm);
   if (coll_torii_state.context == NULL || ranks > RANKS_MAX || !is_within_job(comm)) return false;
+  int members[ranks];
+  const bool on_one_node = list_members(comm, members);
+  if (kind == TEAM_PERSISTENT) module->offers = malloc((size_t)ranks * sizeof(*module->offers));
+  setup_t setup = {.comm = comm, .module = module};
+  if (on_one_node) return make_team(&setup, kind, members, true);
   frame_t* const frames = malloc((size_t)ranks * sizeof(*frames));
   frame_t on_stack[frames == NULL ? ranks : 1];
-  setup_t setup = {.comm = comm, .module = module, .frames = frames == NULL ? on_stack : frames};
-  if (kind == TEAM_PERSISTENT) module->offers = malloc((size_t)ranks * sizeof(*module->offers));
-  const bool has_room = kind != TEAM_PERSISTENT || module->offers != NULL;
-  if (!has_room) coll_torii_say(1, "communicator %u is left to others: no memory for offers", comm->c_contextid);
-  const bool made = has_room && make_team(&setup, kind);
+  setup.frames = frames == NULL ? on_stack : frames;
+  const bool made = make_team(&setup, kind, members, false);
   if (!made) fail(&setup);
   free(frames);
   return made;

@@ -36,7 +36,7 @@ typedef struct coll_torii_module_t {
   bool is_below;                      /* a blocking operation of the component below runs; it may call this component */
   coll_torii_user_t user;             /* of the blocking operation that runs */
   struct coll_torii_request_t* freed; /* persistent operations that other ranks may still hold, oldest first */
-  coll_torii_offer_t* offers;         /* room for those of all members, once the team of persistent operations exists */
+  coll_torii_offer_t* offers;         /* room for those of all members, with the team of persistent operations */
   int64_t prepared;                   /* persistent operations so far, hence the number of the next */
 #define COLL_TORII_SAVED_ONE(name)                 \
   mca_coll_base_module_##name##_fn_t below_##name; \

@@ -34,7 +34,8 @@ static bool free_together(coll_torii_module_t* module, struct ompi_communicator_
     mine.numbers[mine.count++] = one->number;
   }
   pthread_mutex_unlock(&coll_torii_lock);
-  coll_torii_offer_t* const all = module->offers;
+  coll_torii_offer_t on_stack[module->offers == NULL ? ranks : 1];
+  coll_torii_offer_t* const all = module->offers == NULL ? on_stack : module->offers;
   const bool exchanged = coll_torii_gather(module, comm, &mine, all, sizeof(mine));
   pthread_mutex_lock(&coll_torii_lock);
   for (coll_torii_request_t** place = &module->freed; exchanged && *place != NULL;) {

@@ -296,7 +296,9 @@ constexpr Named kCases[] = {{"absolute_addresses", absolute_addresses},
                             {"messages_move", messages_move},
                             {"refused_calls", refused_calls},
                             {"requests_outlive_groups", requests_outlive_groups},
+                            {"reused_ids", reused_ids},
                             {"spawn", spawn},
+                            {"thousands_alive", thousands_alive},
                             {"threads", threads}};
 
 }  // namespace

@@ -27,6 +27,10 @@ void empty_calls();
 void delayed_teams();
 /// Non-blocking calls that fail leave no request.
 void refused_calls();
+/// An id of a group that another group had, which is still alive on another rank.
+void reused_ids();
+/// Groups by the thousand, alive at once.
+void thousands_alive();
 /// Blocks farther apart than an int counts bytes.
 void far_places();
 

@@ -155,6 +155,27 @@ TEST(Semantics, GroupsRequestsAndThreads) {
   }
 }
 
+/// A group may get the id of an older one that is alive on a rank which is no member of the new one.
+TEST(Semantics, IdsAreUsedAgain) {
+  for (const int ranks : is_full() ? std::vector<int>{3, 4, 7} : std::vector<int>{3}) {
+    const Outcome outcome =
+        mpirun({ranks, {"--mca", "coll_torii_verbose", "1"}, {helper("mpi_semantics"), "reused_ids"}});
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("reused_ids: ok"), std::string::npos) << outcome.output;
+    // Both groups of each round have a team for blocking and one for non-blocking operations.
+    EXPECT_NE(outcome.output.find("set-up: 160 teams"), std::string::npos) << outcome.output;
+  }
+}
+
+TEST(Semantics, ThousandsOfGroupsAreAliveAtOnce) {
+  Job job = {2, {"--mca", "coll_torii_verbose", "1"}, {helper("mpi_semantics"), "thousands_alive"}};
+  job.deadline_s = 110;
+  const Outcome outcome = mpirun(job);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("thousands_alive: ok"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("set-up: 4001 teams"), std::string::npos) << outcome.output;
+}
+
 /// A group without non-blocking operations has no team for them, whatever the delay is.
 TEST(Semantics, TeamsForNonBlockingOperationsAreMadeWhenThereIsOne) {
   const Outcome none = mpirun({2, {"--mca", "coll_torii_verbose", "1"}, {helper("mpi_semantics"), "attributes"}});
