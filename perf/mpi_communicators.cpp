@@ -4,7 +4,8 @@
 // The program knows nothing of coll/torii: perf/programs --only communicators runs it with and without the component
 // by turns. Each line has a name and microseconds of the slowest rank: one start or end of MPI, or one of REPEATS
 // (default 500) repeats of a row of calls; rows of many calls are repeated less often. Rows "dup_K" make a copy of
-// MPI_COMM_WORLD, use it K times, and free it; "alive_K" keeps all copies until the last one is made.
+// MPI_COMM_WORLD, use it K times, and free it; in rows "pairs_K" each use is a short broadcast and a short reduce, of
+// changing lengths and roots; "alive_K" keeps all copies until the last one is made.
 #include <mpi.h>
 
 #include <algorithm>
@@ -44,6 +45,20 @@ void use(MPI_Comm comm, int times) {
   }
 }
 
+/// As solvers use their communicators.
+void use_in_pairs(MPI_Comm comm, int pairs) {
+  constexpr int kMost = 64;
+  double values[kMost] = {};
+  double sums[kMost] = {};
+  int ranks = 0;
+  MPI_Comm_size(comm, &ranks);
+  for (int i = 0; i < pairs; ++i) {
+    const int count = 1 + i * 7 % kMost;
+    MPI_Bcast(values, count, MPI_DOUBLE, i % ranks, comm);
+    MPI_Reduce(values, sums, count, MPI_DOUBLE, MPI_SUM, (i + 1) % ranks, comm);
+  }
+}
+
 template <class Body>
 void measure(const std::string& name, int repeats, const Body& body) {
   MPI_Barrier(MPI_COMM_WORLD);
@@ -52,12 +67,12 @@ void measure(const std::string& name, int repeats, const Body& body) {
   print(name, slowest(microseconds_since(begin)) / repeats);
 }
 
-void measure_copies(int repeats, int uses) {
-  measure("dup_" + std::to_string(uses), repeats, [=] {
+void measure_copies(const char* row, void (*use_copy)(MPI_Comm, int), int repeats, int uses) {
+  measure(row + std::to_string(uses), repeats, [=] {
     for (int i = 0; i < repeats; ++i) {
       MPI_Comm copy;
       MPI_Comm_dup(MPI_COMM_WORLD, &copy);
-      use(copy, uses);
+      use_copy(copy, uses);
       MPI_Comm_free(&copy);
     }
   });
@@ -111,8 +126,9 @@ int main(int argc, char** argv) {
   print("init", slowest(init));
   use(MPI_COMM_WORLD, 1000);
   constexpr int kFew = 16;
-  for (const int uses : {0, 1, 4, kFew}) measure_copies(repeats, uses);
-  for (const int uses : {64, 256, 1024}) measure_copies(std::max(repeats * kFew / uses, 1), uses);
+  const auto few_of = [=](int uses) { return uses <= kFew ? repeats : std::max(repeats * kFew / uses, 1); };
+  for (const int uses : {0, 1, 4, kFew, 64, 256, 1024}) measure_copies("dup_", use, few_of(uses), uses);
+  for (const int uses : {1, 4, kFew, 140, 200, 400}) measure_copies("pairs_", use_in_pairs, few_of(uses), uses);
   measure_parts(repeats);
   measure_alive(repeats, 1);
   const auto end = Clock::now();
