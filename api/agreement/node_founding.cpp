@@ -53,6 +53,10 @@ bool NodeFounding::open(std::uint64_t offset, const Trouble& trouble) noexcept {
   return true;
 }
 
+bool NodeFounding::is_of_skipped_call() const noexcept {
+  return seat_->verdict() == FoundingVerdict::failed && !std::ranges::equal(seat_->members(), terms_.members);
+}
+
 bool NodeFounding::enter(const Trouble& trouble) noexcept {
   const int place = place_of(rank_);
   const auto still_idle = [](void* data) {
@@ -60,7 +64,10 @@ bool NodeFounding::enter(const Trouble& trouble) noexcept {
     return !self.board_.awaits(self.terms_.number, self.place_of(self.rank_));
   };
   host_.begin_wait();
-  while (!(seat_ = board_.enter(terms_.number, place))) {
+  for (;;) {
+    seat_ = board_.enter(terms_.number, place);
+    if (seat_ && !is_of_skipped_call()) return true;
+    leave();
     if (!host_.pause(still_idle, this)) continue;
     // A founding that a dead opener has opened still counts.
     const bool is_lost = !host_.lives(rank_of(opener_));
@@ -68,10 +75,11 @@ bool NodeFounding::enter(const Trouble& trouble) noexcept {
     MemberSet absent = {};
     absent.add(opener_);
     if (is_lost || host_.is_over()) {
-      return end_with(trouble.is_there() ? host_.refusal(trouble) : is_lost ? host_.lost(opener_) : host_.late(absent));
+      return end_with(trouble.is_there() ? host_.refusal(trouble)
+                      : is_lost          ? host_.lost(opener_)
+                                         : host_.late(absent, false));
     }
   }
-  return true;
 }
 
 bool NodeFounding::come(std::uint64_t offset, const Trouble& trouble) noexcept {
@@ -123,23 +131,26 @@ bool NodeFounding::wait_for_all(Step step) noexcept {
   };
   awaited_ = 0;
   host_.begin_wait();
-  for (bool looks = false;; looks = host_.pause(still_idle, &look)) {
+  for (bool looks = false;;) {
     const bool have_all = is_done(step);
     if (have_all && step == Step::make) seat_->conclude();
     if (have_all) ring_others();
     const FoundingVerdict verdict = seat_->verdict();
     if (verdict != FoundingVerdict::open) {
-      if (verdict == FoundingVerdict::failed) failure_ = seat_->failure();
+      // Before this member has made its object, nobody makes the verdict `made`.
+      const bool is_made = verdict == FoundingVerdict::made && step == Step::make;
+      if (!is_made) failure_ = seat_->failure();
       leave();
-      return verdict == FoundingVerdict::made;
+      return is_made;
     }
     if (have_all) return true;
-    if (looks) look_for_absent(step);
+    // A founding that has failed has a verdict now.
+    looks = (!looks || !misses_any(step)) && host_.pause(still_idle, &look);
   }
 }
 
-/// If there is a verdict already, it counts.
-void NodeFounding::look_for_absent(Step step) noexcept {
+/// Whether the founding fails since members are dead or late; if there is a verdict already, it counts.
+bool NodeFounding::misses_any(Step step) noexcept {
   MemberSet absent = {};
   int lost = -1;
   for (int member = 0; member < ranks(); ++member) {
@@ -148,12 +159,13 @@ void NodeFounding::look_for_absent(Step step) noexcept {
     if (lost < 0 && !host_.lives(rank_of(member)) && !has_done(step, member)) lost = member;
     absent.add(member);
   }
-  if (absent.empty() || (lost < 0 && !host_.is_over())) return;
-  if (!fail(lost >= 0 ? host_.lost(lost) : host_.late(absent))) return;
+  if (absent.empty() || (lost < 0 && !host_.is_over())) return false;
+  if (!fail(lost >= 0 ? host_.lost(lost) : host_.late(absent, step == Step::make))) return true;
   for (int member = 0; member < ranks(); ++member) {
     if (!absent.has(member) || (lost >= 0 && member != lost)) continue;
     seat_->excuse(place_of(member), host_.has_ended(rank_of(member)));
   }
+  return true;
 }
 
 }  // namespace torii

@@ -28,7 +28,8 @@ namespace torii {
 /// for it any more, and the next opening takes another one. Teams hold no entries.
 ///
 /// Members that a failed founding was waiting for in vain are excused: if they come later, they wait for another
-/// opening. Those who come late to a founding that has failed otherwise take its reason.
+/// opening. Those who come late to a founding that has failed otherwise take its reason, unless it has other members:
+/// then they have skipped a call, and pass over its founding.
 ///
 /// Throws nothing: a member that went without a word would leave the others waiting.
 class NodeFounding {
@@ -56,7 +57,7 @@ class NodeFounding {
     virtual std::int64_t late_ns() const = 0;
     /// Reasons, which name members by their numbers in the team.
     virtual FoundingFailure lost(int member) const = 0;
-    virtual FoundingFailure late(const MemberSet& absent) const = 0;
+    virtual FoundingFailure late(const MemberSet& absent, bool have_come) const = 0;
     virtual FoundingFailure no_room() const = 0;
     virtual FoundingFailure refusal(const Trouble& trouble) const = 0;
     virtual FoundingFailure other_members(std::span<const int> of_opener) const = 0;
@@ -88,9 +89,10 @@ class NodeFounding {
   bool has_done(Step step, int member) const noexcept;
   bool open(std::uint64_t offset, const Trouble& trouble) noexcept;
   bool enter(const Trouble& trouble) noexcept;
+  bool is_of_skipped_call() const noexcept;
   bool is_done(Step step) noexcept;
   bool wait_for_all(Step step) noexcept;
-  void look_for_absent(Step step) noexcept;
+  bool misses_any(Step step) noexcept;
   bool fail(const FoundingFailure& failure) noexcept;
   bool end_with(const FoundingFailure& failure) noexcept;
   void ring_others() noexcept;

@@ -78,14 +78,14 @@ void Context::open(Bootstrap& bootstrap, const TransportOpener& open, const Cont
   } else {
     auto late_writers = std::make_unique<LateWriters>(*made);
     auto regions = std::make_unique<Regions>(*made, *late_writers);
-    memory_ =
-        std::make_shared<const OwnMemory>(OwnMemory{std::move(made), std::move(late_writers), std::move(regions)});
+    memory_ = std::make_shared<const OwnMemory>(
+        OwnMemory{std::move(made), std::move(late_writers), std::move(regions), std::make_unique<RestingBoards>()});
   }
   shared_memory::Arena& arena = *memory_->arena;
-  peers_ = std::make_unique<shared_memory::NodePeers>(bootstrap, *nodes_, arena, settings_.timeout_s);
+  boards_ = std::make_unique<FoundingBoards>(arena, *memory_->boards, *nodes_, bootstrap.rank());
+  peers_ = std::make_unique<shared_memory::NodePeers>(bootstrap, *nodes_, arena, settings_.timeout_s, boards_->place());
   transport_ = open(bootstrap, settings_, *nodes_, arena, *peers_);
   team_memory_ = std::make_unique<TeamMemoryPool>(arena, *memory_->late_writers);
-  boards_ = std::make_unique<FoundingBoards>(bootstrap, arena, *nodes_, *transport_);
   left_out_ = std::vector<std::atomic<bool>>(static_cast<std::size_t>(bootstrap.ranks()));
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
   fork_mark_.reset(make_fork_mark());

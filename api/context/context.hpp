@@ -61,6 +61,7 @@ class Context {
   Bootstrap& bootstrap() noexcept { return *bootstrap_; }
   const std::string& host(int rank) const;
   const shared_memory::Nodes& nodes() const noexcept { return *nodes_; }
+  const shared_memory::NodePeers& peers() const noexcept { return *peers_; }
   bool several_nodes() const noexcept;
 
   /// Memory in this rank's arena, which peers map. Throws Error{no_resource | invalid_argument}.
@@ -127,11 +128,11 @@ class Context {
   std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<shared_memory::Nodes> nodes_;
   std::shared_ptr<const OwnMemory> memory_;
+  std::unique_ptr<FoundingBoards> boards_;
   std::unique_ptr<shared_memory::NodePeers> peers_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<TeamMemoryPool>
       team_memory_;  ///< destroyed before the transport, to which memory of gone teams refers
-  std::unique_ptr<FoundingBoards> boards_;
   void (*idle_)(void* data) = nullptr;
   void* idle_data_ = nullptr;
   struct ForkMarkEnd {

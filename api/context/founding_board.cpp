@@ -22,7 +22,8 @@ constexpr FoundingState state_in(std::uint64_t word) noexcept {
 constexpr std::uint64_t serial_in(std::uint64_t word) noexcept { return word >> kStateBits; }
 
 constexpr FoundingVerdict verdict_in(std::uint64_t word) noexcept {
-  return static_cast<FoundingVerdict>(word & ((1U << kVerdictBits) - 1));
+  const auto verdict = static_cast<FoundingVerdict>(word & ((1U << kVerdictBits) - 1));
+  return verdict <= FoundingVerdict::made ? verdict : FoundingVerdict::failed;
 }
 
 std::size_t slots_bytes(int places) noexcept {
@@ -103,8 +104,8 @@ FoundingFailure FoundingSeat::failure() const noexcept {
   }
   failure.text[FoundingFailure::kTextBytes - 1] = 0;
   constexpr auto kLast = static_cast<std::int32_t>(Status::internal);
-  if (failure.status <= 0 || failure.status > kLast) failure.status = kLast;
-  return failure;
+  if (failure.status > 0 && failure.status <= kLast && failure.text[0] != 0) return failure;
+  return {kLast, -1, "the board on which the team is founded has words that no member writes"};
 }
 
 void FoundingSeat::excuse(int place, bool is_dead) noexcept {
@@ -122,8 +123,8 @@ FoundingEntry FoundingBoard::entry(int number) const noexcept {
   return {memory_ + kLineBytes + static_cast<std::size_t>(number) * FoundingEntry::bytes(places_), places_};
 }
 
-/// The number is that of the slot's founding if the slot still has that word in enter(): the opener writes another
-/// number only after it has seen that this rank has left.
+/// Number and use are those of the slot's founding if the slot still has that word in enter(): the opener writes others
+/// only after it has seen that this rank has left.
 std::optional<FoundingBoard::Found> FoundingBoard::find(std::uint64_t number, int place) const noexcept {
   std::optional<Found> oldest;
   const auto used_here =
@@ -131,7 +132,9 @@ std::optional<FoundingBoard::Found> FoundingBoard::find(std::uint64_t number, in
   for (int at = 0; at < used_here; ++at) {
     const std::uint64_t word = entry(at).slot(place).state.load(std::memory_order_acquire);
     if (state_in(word) != FoundingState::awaited) continue;
-    if (entry(at).head().number.load(std::memory_order_relaxed) != number) continue;
+    const FoundingEntry::Head& head = entry(at).head();
+    if (head.number.load(std::memory_order_relaxed) != number) continue;
+    if (head.use.load(std::memory_order_relaxed) != use_) continue;
     if (!oldest || word < oldest->word) oldest = Found{at, word};
   }
   return oldest;
@@ -151,6 +154,18 @@ std::optional<FoundingSeat> FoundingBoard::enter(std::uint64_t number, int place
   return FoundingSeat(entry(found->entry), place, serial);
 }
 
+void FoundingOpener::begin_use(int place) noexcept {
+  ++board_.use_;
+  place_ = place;
+}
+
+bool FoundingOpener::is_at_rest() noexcept {
+  const std::lock_guard lock(mutex_);
+  int at = 0;
+  while (at < used_ && is_free(at)) ++at;
+  return at == used_;
+}
+
 /// A rank that has left has read all that it reads there.
 bool FoundingOpener::is_free(int entry) const noexcept {
   for (int place = 0; place < board_.places_; ++place) {
@@ -163,6 +178,7 @@ bool FoundingOpener::is_free(int entry) const noexcept {
 FoundingSeat FoundingOpener::write(FoundingEntry entry, const FoundingTerms& terms) noexcept {
   FoundingEntry::Head& head = entry.head();
   head.number.store(terms.number, std::memory_order_relaxed);
+  head.use.store(board_.use_, std::memory_order_relaxed);
   head.verdict.store(static_cast<std::uint64_t>(FoundingVerdict::open), std::memory_order_relaxed);
   head.digest = terms.digest;
   head.count = static_cast<std::uint32_t>(terms.members.size());
@@ -197,16 +213,15 @@ std::optional<FoundingSeat> FoundingOpener::open(const FoundingTerms& terms, std
 void FoundingOpener::make_room(std::int64_t now_ns, bool (*has_ended)(void* data, int place), void* data) noexcept {
   const std::lock_guard lock(mutex_);
   for (int at = 0; at < used_; ++at) {
+    const FoundingEntry entry = board_.entry(at);
+    const FoundingVerdict verdict = verdict_in(entry.head().verdict.load(std::memory_order_relaxed));
+    const bool is_late = verdict == FoundingVerdict::failed && now_ns >= late_ns_[static_cast<std::size_t>(at)];
     for (int place = 0; place < board_.places_; ++place) {
-      if (place == place_) continue;
-      const FoundingEntry entry = board_.entry(at);
       const std::uint64_t word = entry.slot(place).state.load(std::memory_order_relaxed);
+      const FoundingState state = state_in(word);
+      if (place == place_ || state == FoundingState::none || state == FoundingState::left) continue;
       const bool is_dead = has_ended(data, place);
-      const FoundingVerdict verdict = verdict_in(entry.head().verdict.load(std::memory_order_relaxed));
-      const bool is_late = verdict == FoundingVerdict::failed && now_ns >= late_ns_[static_cast<std::size_t>(at)];
-      if (is_dead || is_late) {
-        FoundingSeat(entry, place_, serial_in(word)).excuse(place, is_dead);
-      }
+      if (is_dead || is_late) FoundingSeat(entry, place_, serial_in(word)).excuse(place, is_dead);
     }
   }
 }

@@ -42,7 +42,7 @@ enum class FoundingState : std::uint8_t {
   made,     ///< it has made its object
   left,     ///< it uses the entry no more, or is not waited for
 };
-enum class FoundingVerdict : std::uint8_t { open, made, failed };
+enum class FoundingVerdict : std::uint8_t { open, made, failed };  // any other byte counts as `failed`
 
 /// A view of one entry of a board. There is a slot and a failure for each rank of the node, by its place.
 class FoundingEntry {
@@ -53,6 +53,7 @@ class FoundingEntry {
 
   struct Head {
     std::atomic<std::uint64_t> number;
+    std::atomic<std::uint64_t> use;      ///< of the board
     std::atomic<std::uint64_t> verdict;  ///< a FoundingVerdict; above it the place whose failure it is
     std::uint64_t digest;
     std::uint32_t count;  ///< of members
@@ -114,14 +115,15 @@ class FoundingSeat {
   std::uint64_t serial_;
 };
 
-/// Memory of one rank, the opener, zero when its context is made. A FoundingOpener opens entries; other ranks enter.
+/// Memory of one rank, the opener, zero at first. A FoundingOpener opens entries; other ranks enter. Contexts use a
+/// board one after the other: each such `use` has its number, and its ranks never enter an entry of another use.
 class FoundingBoard {
  public:
   /// So many foundings of one opener may be under way at a time.
-  static constexpr int kEntries = 16;
+  static constexpr int kEntries = 64;
   static std::size_t bytes(int places, int entries = kEntries) noexcept;
-  FoundingBoard(std::byte* memory, int places, int entries = kEntries) noexcept
-      : memory_(memory), places_(places), entries_(entries) {}
+  FoundingBoard(std::byte* memory, int places, std::uint64_t use, int entries = kEntries) noexcept
+      : memory_(memory), places_(places), use_(use), entries_(entries) {}
 
   /// Whether a founding of that number waits for the rank at `place`.
   bool awaits(std::uint64_t number, int place) const noexcept { return find(number, place).has_value(); }
@@ -141,6 +143,7 @@ class FoundingBoard {
 
   std::byte* memory_;
   int places_;
+  std::uint64_t use_;
   int entries_;
 };
 
@@ -148,6 +151,14 @@ class FoundingBoard {
 class FoundingOpener {
  public:
   FoundingOpener(FoundingBoard board, int place) noexcept : board_(board), place_(place) {}
+
+  /// The next context uses the board, in which this rank has that place.
+  void begin_use(int place) noexcept;
+  std::uint64_t use() const noexcept { return board_.use_; }
+  int places() const noexcept { return board_.places_; }
+  const std::byte* memory() const noexcept { return board_.memory_; }
+  /// Nobody is inside an entry, or can enter one.
+  bool is_at_rest() noexcept;
 
   /// The opener is the first to come, with its memory for the team at `offset`; or it fails the founding at once, for
   /// `refusal`. None if all entries are in use. From `late_ns` on, a member that has not come counts as late.

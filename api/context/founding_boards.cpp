@@ -1,21 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the memory of a board, and gathers where all are.
+// Takes a board for a context, and gives it to the next one.
 #include "api/context/founding_boards.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
 
 namespace torii {
 
-FoundingBoards::FoundingBoards(Bootstrap& bootstrap, shared_memory::Arena& arena, const shared_memory::Nodes& nodes,
-                               Transport& transport)
-    : transport_(transport), here_(nodes.own_ranks()) {
-  int before = 0;
-  for (int rank = 0; rank < bootstrap.ranks(); ++rank) places_.push_back(nodes.is_own(rank) ? before++ : -1);
-  const std::uint64_t own = arena.allocate(FoundingBoard::bytes(here_), shared_memory::Backing::on_touch);
-  offsets_ = gather_values(bootstrap, own);
-  opener_ = std::make_unique<FoundingOpener>(of(bootstrap.rank()), places_[static_cast<std::size_t>(bootstrap.rank())]);
+std::unique_ptr<FoundingOpener> RestingBoards::take(int places) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(openers_, places, [](const auto& opener) { return opener->places(); });
+  if (found == openers_.end()) return nullptr;
+  std::unique_ptr<FoundingOpener> opener = std::move(*found);
+  openers_.erase(found);
+  return opener;
 }
 
-FoundingBoard FoundingBoards::of(int rank) const noexcept {
-  return {transport_.mapped(rank, offsets_[static_cast<std::size_t>(rank)]), here_};
+void RestingBoards::keep(std::unique_ptr<FoundingOpener> opener) noexcept {
+  if (!opener->is_at_rest()) return;
+  const std::lock_guard lock(mutex_);
+  try {
+    openers_.push_back(std::move(opener));
+  } catch (const std::exception&) {
+    // The next context takes fresh memory.
+  }
+}
+
+FoundingBoards::FoundingBoards(shared_memory::Arena& arena, RestingBoards& resting, const shared_memory::Nodes& nodes,
+                               int rank)
+    : arena_(arena), resting_(resting) {
+  int before = 0;
+  for (int one = 0; one < nodes.ranks(); ++one) places_.push_back(nodes.is_own(one) ? before++ : -1);
+  const int own = places_[static_cast<std::size_t>(rank)];
+  opener_ = resting.take(before);
+  if (opener_ == nullptr) {
+    const std::size_t offset = arena.allocate(FoundingBoard::bytes(before), shared_memory::Backing::on_touch);
+    opener_ = std::make_unique<FoundingOpener>(FoundingBoard(arena.base() + offset, before, 0), own);
+  }
+  opener_->begin_use(own);
+}
+
+FoundingBoards::~FoundingBoards() { resting_.keep(std::move(opener_)); }
+
+shared_memory::NodePeers::Words FoundingBoards::place() const noexcept {
+  return {static_cast<std::uint64_t>(opener_->memory() - arena_.base()), opener_->use()};
+}
+
+FoundingBoard FoundingBoards::of(const shared_memory::NodePeers& peers, int rank) const noexcept {
+  const auto& [offset, use] = peers.told(rank);
+  return {peers.base(rank) + offset, opener_->places(), use};
 }
 
 }  // namespace torii

@@ -2,37 +2,52 @@
 // The founding boards of the ranks of this node.
 #pragma once
 
-#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
 #include "api/context/founding_board.hpp"
-#include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/fabric/transport.hpp"
 #include "transports/shared_memory/arena.hpp"
+#include "transports/shared_memory/node_peers.hpp"
 #include "transports/shared_memory/nodes.hpp"
 
 namespace torii {
 
+/// Boards of contexts that have gone, for later ones with the same arena. Their memory is never given back: a rank that
+/// is late may look there when this rank's context has gone, as at its doorbell. Thread-safe.
+class RestingBoards {
+ public:
+  /// nullptr if there is none for so many ranks.
+  std::unique_ptr<FoundingOpener> take(int places) noexcept;
+  /// A board that is not at rest never will be, so it is not used again.
+  void keep(std::unique_ptr<FoundingOpener> opener) noexcept;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<FoundingOpener>> openers_;
+};
+
 class FoundingBoards {
  public:
-  /// Collective. Takes memory for this rank's board, and learns where the others are. The memory is never given back:
-  /// a rank that is late may look there when this rank's context has gone, as at its doorbell.
-  FoundingBoards(Bootstrap& bootstrap, shared_memory::Arena& arena, const shared_memory::Nodes& nodes,
-                 Transport& transport);
+  /// Takes a board that rests, or memory of the arena for one. Throws Error{no_resource}. `resting` must outlive this.
+  FoundingBoards(shared_memory::Arena& arena, RestingBoards& resting, const shared_memory::Nodes& nodes, int rank);
+  ~FoundingBoards();
+  FoundingBoards(const FoundingBoards&) = delete;
+  FoundingBoards& operator=(const FoundingBoards&) = delete;
 
+  /// Where this rank's board is: what peers.told(rank) must be.
+  shared_memory::NodePeers::Words place() const noexcept;
   /// The board of a rank of this node.
-  FoundingBoard of(int rank) const noexcept;
+  FoundingBoard of(const shared_memory::NodePeers& peers, int rank) const noexcept;
   FoundingOpener& opener() noexcept { return *opener_; }
   /// By rank: its place among the ranks of this node, -1 for ranks of others.
   std::span<const int> places() const noexcept { return places_; }
 
  private:
-  Transport& transport_;
-  int here_;  ///< ranks of this node
+  const shared_memory::Arena& arena_;
+  RestingBoards& resting_;
   std::vector<int> places_;
-  std::vector<std::uint64_t> offsets_;
   std::unique_ptr<FoundingOpener> opener_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "api/context/founding_boards.hpp"
 #include "api/context/late_writers.hpp"
 #include "api/context/regions.hpp"
 #include "transports/shared_memory/arena.hpp"
@@ -15,6 +16,7 @@ struct OwnMemory {
   std::unique_ptr<shared_memory::Arena> arena;
   std::unique_ptr<LateWriters> late_writers;
   std::unique_ptr<Regions> regions;
+  std::unique_ptr<RestingBoards> boards;
 };
 
 }  // namespace torii

@@ -68,12 +68,12 @@ class Founder final : public NodeFounding::Host {
       return names(member) + " is lost: no team of number " + std::to_string(number_) + " can be made";
     });
   }
-  FoundingFailure late(const MemberSet& absent) const override {
+  FoundingFailure late(const MemberSet& absent, bool have_come) const override {
     return make_failure(Status::timeout, absent.lowest(), [&] {
       MemberNames all;
       for (const int member : absent.list()) all.add(member, host_of(member));
       return "no team of number " + std::to_string(number_) + " for " + std::to_string(timeout_ns_ / 1'000'000) +
-             " ms; not come, or not with the same members: " + all.text();
+             (have_come ? " ms; come, but not ready: " : " ms; not come, or not with the same members: ") + all.text();
     });
   }
   FoundingFailure no_room() const override {
@@ -87,14 +87,16 @@ class Founder final : public NodeFounding::Host {
     return make_failure(trouble.status, rank_,
                         [&] { return "rank " + std::to_string(rank_) + ": " + std::string(trouble.text); });
   }
-  FoundingFailure other_members(std::span<const int> theirs) const override {
+  FoundingFailure other_members(std::span<const int> of_opener) const override {
     return make_failure(Status::mismatch, rank_, [&] {
+      const std::vector<int> theirs(of_opener.begin(), of_opener.end());  // bytes of a peer: read once
       const std::string who = "rank " + std::to_string(context_.rank()) + " of the context names ";
       if (theirs.size() != members_.size()) {
         return who + std::to_string(members_.size()) + " members of the team of number " + std::to_string(number_) +
                ", another rank names " + std::to_string(theirs.size()) + "; all must name the same, in one order";
       }
       const auto at = std::ranges::mismatch(theirs, members_).in1 - theirs.begin();
+      if (at == std::ssize(theirs)) return who + "the members that another rank names now, but did not before";
       return who + std::to_string(members_[static_cast<std::size_t>(at)]) + " as member " + std::to_string(at) +
              " of the team of number " + std::to_string(number_) + ", another rank names " +
              std::to_string(theirs[static_cast<std::size_t>(at)]) + "; all must name the same, in one order";
@@ -144,7 +146,8 @@ std::unique_ptr<Team> TeamFactory::make_numbered(const TeamOptions& given, const
   });
   FoundingBoards& boards = context_.boards();
   const FoundingTerms terms = {number, digest_of(founder.text()), founder.text(), ranks, boards.places()};
-  NodeFounding founding(founder, terms, rank, opener, boards.of(ranks[static_cast<std::size_t>(opener)]),
+  NodeFounding founding(founder, terms, rank, opener,
+                        boards.of(context_.peers(), ranks[static_cast<std::size_t>(opener)]),
                         rank == opener ? &boards.opener() : nullptr);
   std::unique_ptr<Team> team;
   const auto fail = [&] {

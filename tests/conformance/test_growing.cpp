@@ -117,6 +117,28 @@ TEST(Growing, ContextsHaveFoundingsOfTheirOwn) {
   });
 }
 
+/// The board of a context is that of the next one. If each had its own, the arena would be full before the last.
+TEST(Growing, ManyContextsHaveRoomForTheirBoards) {
+  Meeting meeting(2);
+  run_threads(2, [&](int rank) {
+    torii_context* context = join(meeting, rank, 2, nullptr, "ARENA=256M\nTIMEOUT=10");
+    ASSERT_NE(context, nullptr);
+    const bool has_board = torii_context_nodes(context) == 1;
+    for (int i = 0; i < (has_board ? 1000 : 1); ++i) {
+      torii_team* team = nullptr;
+      EXPECT_EQ(found(context, 1, &team), has_board ? TORII_OK : TORII_UNSUPPORTED) << torii_last_error();
+      EXPECT_EQ(torii_team_destroy(team), TORII_OK);
+      meet(meeting, rank);
+      torii_context* const next = join(meeting, rank, 2, context, "TIMEOUT=10");
+      ASSERT_NE(next, nullptr);
+      EXPECT_EQ(torii_context_destroy(context), TORII_OK);
+      context = next;
+    }
+    meet(meeting, rank);
+    EXPECT_EQ(torii_context_destroy(context), TORII_OK);
+  });
+}
+
 TEST(Growing, MemoryOfTheFirstContextIsThatOfTheNext) {
   Meeting two(2);
   Meeting three(3);

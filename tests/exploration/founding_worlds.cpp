@@ -3,6 +3,7 @@
 #include "tests/exploration/founding_worlds.hpp"
 
 #include <array>
+#include <atomic>
 #include <string>
 #include <utility>
 
@@ -16,11 +17,27 @@ namespace {
 constexpr int kPlaces[] = {0, 1, 2};
 constexpr int kAttemptsMost = 8;
 
-/// The others all live. A rank that waits looks again when something has changed.
+/// In the memory of each rank: its objects, one for each attempt, which others may touch once the team is made.
+constexpr std::size_t kObjectsOffset = std::size_t{128} << 10;
+using Objects = std::array<std::uint64_t, kAttemptsMost>;
+Objects& objects_of(int rank) { return *reinterpret_cast<Objects*>(Station::instance().ground(rank) + kObjectsOffset); }
+/// And its teams.
+constexpr std::size_t kTeamsOffset = kObjectsOffset + 4096;
+std::uint64_t& teams_of(int rank) {
+  return *reinterpret_cast<std::uint64_t*>(Station::instance().ground(rank) + kTeamsOffset);
+}
+/// And whether it has died. It then has nothing but its slot behind it.
+std::atomic<std::uint64_t>& death_of(int rank) {
+  constexpr std::size_t kOffset = kTeamsOffset + 4096;
+  return *reinterpret_cast<std::atomic<std::uint64_t>*>(Station::instance().ground(rank) + kOffset);
+}
+constexpr std::uint64_t kOffsetsPerRank = 64;
+
+/// A rank that waits looks again when something has changed.
 class Founder final : public NodeFounding::Host {
  public:
-  bool lives(int) const override { return true; }
-  bool has_ended(int) const override { return false; }
+  bool lives(int other) const override { return !has_ended(other); }
+  bool has_ended(int other) const override { return death_of(other).load(std::memory_order_relaxed) != 0; }
   void ring(int) override {}
   void begin_wait() override { has_looked_ = false; }
   bool pause(bool (*)(void*), void*) override {
@@ -32,7 +49,7 @@ class Founder final : public NodeFounding::Host {
   std::int64_t now_ns() const override { return 0; }
   std::int64_t late_ns() const override { return 1; }
   FoundingFailure lost(int member) const override { return because(1, member); }
-  FoundingFailure late(const MemberSet& absent) const override { return because(2, absent.lowest()); }
+  FoundingFailure late(const MemberSet& absent, bool) const override { return because(2, absent.lowest()); }
   FoundingFailure no_room() const override { return because(3, 0); }
   FoundingFailure refusal(const Trouble&) const override { return because(4, rank); }
   FoundingFailure other_members(std::span<const int>) const override { return because(5, rank); }
@@ -53,17 +70,6 @@ class Founder final : public NodeFounding::Host {
   bool has_looked_ = false;
 };
 
-/// In the memory of each rank: its objects, one for each attempt, which others may touch once the team is made.
-constexpr std::size_t kObjectsOffset = std::size_t{128} << 10;
-using Objects = std::array<std::uint64_t, kAttemptsMost>;
-Objects& objects_of(int rank) { return *reinterpret_cast<Objects*>(Station::instance().ground(rank) + kObjectsOffset); }
-/// And its teams.
-constexpr std::size_t kTeamsOffset = kObjectsOffset + 4096;
-std::uint64_t& teams_of(int rank) {
-  return *reinterpret_cast<std::uint64_t*>(Station::instance().ground(rank) + kTeamsOffset);
-}
-constexpr std::uint64_t kOffsetsPerRank = 64;
-
 class Foundings final : public World {
  public:
   Foundings(std::vector<std::vector<FoundingCall>> calls, int entries) : calls_(std::move(calls)), entries_(entries) {}
@@ -71,11 +77,19 @@ class Foundings final : public World {
   void set_up(Explorer& explorer) override { Station::instance().set_up(explorer, ranks()); }
 
   void run(int rank) override {
-    const FoundingBoard board(Station::instance().ground(0), ranks(), entries_);
+    FoundingBoard board(Station::instance().ground(0), ranks(), 0, entries_);
     FoundingOpener opener(board, 0);
     int attempt = 0;
     for (const FoundingCall& call : calls_[static_cast<std::size_t>(rank)]) {
+      if (call.dies_inside) {
+        while (!board.enter(1, rank)) platform().yield();
+      }
+      if (call.dies || call.dies_inside) {
+        death_of(rank).store(1, std::memory_order_relaxed);
+        return;
+      }
       for (bool is_first = true; !found(rank, call, is_first, attempt, board, opener); is_first = false) {
+        if (call.has_no_team) break;
         if (attempt == kAttemptsMost) explorer().fail("a rank needs too many calls");
       }
       ++teams_of(rank);
@@ -84,7 +98,9 @@ class Foundings final : public World {
 
   std::string at_end() override {
     for (int rank = 0; rank < ranks(); ++rank) {
-      if (teams_of(rank) != calls_[static_cast<std::size_t>(rank)].size()) return "a rank has not all its teams";
+      const auto& calls = calls_[static_cast<std::size_t>(rank)];
+      const bool dies = calls.back().dies || calls.back().dies_inside;
+      if (teams_of(rank) + (dies ? 1 : 0) != calls.size()) return "a rank has not all its teams";
     }
     return {};
   }
@@ -116,6 +132,7 @@ class Foundings final : public World {
     }
     if (!no_object.is_there()) objects_of(rank)[static_cast<std::size_t>(own)] = 1;
     if (!founding.settle(no_object)) return fails(founding);
+    if (call.has_no_team) explorer().fail("a team has a dead member");
     for (std::size_t other = 0; other < call.members.size(); ++other) {
       if (objects_of(call.members[other])[offsets[other] % kOffsetsPerRank] != 1) {
         explorer().fail("a member has no object");

@@ -18,6 +18,9 @@ struct FoundingCall {
   bool differs = false;       ///< its first call has another digest
   bool is_hasty = false;      ///< its first call gives up at its first look
   bool fails_object = false;  ///< in its first call the object cannot be made
+  bool has_no_team = false;   ///< it is made once, and fails
+  bool dies = false;          ///< the rank ends without the call
+  bool dies_inside = false;   ///< the rank has entered the founding, and ends; not for the opener
 };
 
 /// The calls of each rank, all of one number. The board has so many entries.

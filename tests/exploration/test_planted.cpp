@@ -77,6 +77,7 @@ constexpr Planted kPlanted[] = {
     {50, "an entry of a founding is opened while a member still reads there", "foundings: the opener refuses", true},
     {51, "a member of a founding has come before it has told its memory", "foundings: two ranks, again in one", true},
     {52, "a founding is concluded before all have their objects", "foundings: one has no object", true},
+    {53, "an entry waits for ever for a dead member", "foundings: a member dies inside", true},
 };
 
 Outcome explore_with(const Planted& fault, const Listed& listed) {

@@ -80,6 +80,11 @@ void add_foundings(std::vector<Listed>& list) {
   add("the opener refuses at first", true, 1, {{with(both, &FoundingCall::refuses)}, {both}});
   add("one differs at first", true, 1, {{both}, {with(both, &FoundingCall::differs)}});
   add("one has no object at first", true, 1, {{both}, {with(both, &FoundingCall::fails_object)}});
+  const FoundingCall alone = {.members = {0}};
+  const FoundingCall in_vain = with(both, &FoundingCall::has_no_team);
+  const FoundingCall refused = with(in_vain, &FoundingCall::refuses);
+  add("a member dies inside", true, 1, {{in_vain, alone}, {with(both, &FoundingCall::dies_inside)}});
+  add("a member dies before", true, 1, {{refused, alone}, {with(both, &FoundingCall::dies)}});
   add("two ranks, again in another entry", false, 2, {{both, both}, {both, both}});
   add("one gives up at first", false, 2, {{both}, {with(both, &FoundingCall::is_hasty)}});
   add("the opener gives up at first", false, 2, {{with(both, &FoundingCall::is_hasty)}, {both}});

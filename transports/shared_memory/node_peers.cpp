@@ -27,6 +27,7 @@ struct Card {
   std::uint64_t base = 0;
   std::uint64_t arena_bytes = 0;
   std::uint64_t pid = 0;
+  NodePeers::Words told{};
 };
 
 namespace {
@@ -139,13 +140,14 @@ std::unique_ptr<Arena> make_arena(Bootstrap& bootstrap, const Nodes& nodes, std:
   return arena;
 }
 
-NodePeers::NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& arena, double timeout_s)
+NodePeers::NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& arena, double timeout_s, const Words& told)
     : rank_(bootstrap.rank()),
       arena_bytes_(arena.bytes()),
       oversubscribed_(nodes.oversubscribed()),
       peers_(static_cast<std::size_t>(bootstrap.ranks())) {
   const Listener listener(nodes.own_ranks());
-  const Card mine = make_card(arena, listener);
+  Card mine = make_card(arena, listener);
+  mine.told = told;
   const std::vector<Card> cards = gather_values(bootstrap, mine);
 
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
@@ -159,6 +161,7 @@ NodePeers::NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& aren
     if (!nodes.is_own(static_cast<int>(rank))) continue;
     peers_[rank].host = nodes.host(static_cast<int>(rank));
     peers_[rank].pid = static_cast<int>(card.pid);
+    peers_[rank].told = card.told;
     peers_[rank].foreign =
         nodes.visible_pid(static_cast<int>(rank)) != getpid() || card.process_token != mine.process_token;
     if (!peers_[rank].foreign) peers_[rank].base = reinterpret_cast<std::byte*>(card.base);

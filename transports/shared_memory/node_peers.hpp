@@ -2,7 +2,9 @@
 // The ranks of one node: where each arena is mapped here, who they are, and whether they live.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,10 +28,13 @@ struct Card;  // what every rank publishes about itself
 /// Nothing is known here about ranks of other nodes.
 class NodePeers {
  public:
-  /// Every rank maps the arenas of its node's ranks. Threads of one process use one mapping, so that a race checker
-  /// sees their races. `arena` must outlive this object, and must not be destroyed while threads of this process use it
-  /// as peers. Throws Error: timeout or peer_lost naming the missing rank, no_resource.
-  NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& arena, double timeout_s);
+  /// Words that a rank tells the others about what it has in its arena.
+  using Words = std::array<std::uint64_t, 2>;
+
+  /// Every rank maps the arenas of its node's ranks, and learns what they tell. Threads of one process use one mapping,
+  /// so that a race checker sees their races. `arena` must outlive this object, and must not be destroyed while threads
+  /// of this process use it as peers. Throws Error: timeout or peer_lost naming the missing rank, no_resource.
+  NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& arena, double timeout_s, const Words& told = {});
 
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return static_cast<int>(peers_.size()); }
@@ -45,6 +50,8 @@ class NodePeers {
   Descriptor life(int rank) const noexcept;
   /// The process number as that rank sees it; 0 for ranks of other nodes.
   int pid(int rank) const noexcept { return peer(rank).pid; }
+  /// For a rank of this node.
+  const Words& told(int rank) const noexcept { return peer(rank).told; }
   /// As in Nodes.
   bool oversubscribed() const noexcept { return oversubscribed_; }
 
@@ -56,6 +63,7 @@ class NodePeers {
     bool foreign = false;  // of another process
     int pid = 0;
     std::string host;
+    Words told{};
   };
 
   const Peer& peer(int rank) const noexcept { return peers_[static_cast<std::size_t>(rank)]; }
