@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct CallClass : KnownClass {
   /// Those that requests in flight do not use may be filled in for another call of the class.
   std::vector<std::unique_ptr<CallPlan>> call_plans;
   std::size_t next_filled = 0;  ///< where the search for the next one begins
+  std::uint64_t fillings = 0;   ///< so far
 };
 
 }  // namespace torii

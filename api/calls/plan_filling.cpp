@@ -166,12 +166,13 @@ void PlanMaker::set_lengths(CallPlan& call_plan) const {
   const bool per_rank = has_block_per_rank(spec.collective);
   const std::size_t block_bytes = spec.count * unit_bytes;
   const std::size_t total_bytes = per_rank && !has_counts ? block_bytes * static_cast<std::size_t>(ranks) : block_bytes;
-  const auto blocks = static_cast<std::size_t>(selected.blocks);
+  const auto blocks = static_cast<std::size_t>(selected.plan.blocks);
   const std::size_t even_bytes = round_up((total_bytes + blocks - 1) / blocks, std::max<std::size_t>(128, unit_bytes));
-  const Layout::Parts parts = {selected.blocks / ranks, even_bytes};
+  const Layout::Parts parts = {selected.plan.blocks / ranks, even_bytes};
   shape.layout = has_counts ? layout_of(call_plan.block_counts, parts.count, unit_bytes, segment_bytes)
-                 : per_rank ? Layout(total_bytes, selected.blocks, segment_bytes, block_bytes, parts)
-                            : Layout(selected.dealing, total_bytes, selected.blocks, segment_bytes, even_bytes);
+                 : per_rank
+                     ? Layout(total_bytes, selected.plan.blocks, segment_bytes, block_bytes, parts)
+                     : Layout(selected.plan.dealing, total_bytes, selected.plan.blocks, segment_bytes, even_bytes);
   shape.non_temporal = total_bytes >= kNonTemporalBytes;
   shape.signature = signature_of(spec, selected.request.root, shape.element_bytes);
   const std::size_t own_bytes = spec.count * shape.element_bytes;

@@ -61,6 +61,19 @@ void check_leaves(const CallSpec& spec, const LeafIntervals& leaves, int ranks) 
   }
 }
 
+std::string name_of(const Selected& selected, Widening widening) {
+  const PlanRequest& request = selected.request;
+  // The binding names all fields, so a new one does not compile until it is a part of the name.
+  const auto& [segment_bytes, slots, window, one_shot, radix, common_root, lanes] = request.tuning;
+  return std::string(selected.algorithm->name) + ' ' + std::string(name(request.collective)) + ' ' +
+         std::to_string(request.root) + ' ' + std::to_string(static_cast<int>(widening)) + ' ' +
+         std::to_string(segment_bytes) + ' ' + std::to_string(slots) + ' ' + std::to_string(window) + ' ' +
+         std::to_string(one_shot) + ' ' + std::to_string(radix) + ' ' + std::to_string(common_root) + ' ' +
+         std::string(name(request.determinism)) + ' ' +
+         std::to_string(request.leaves == nullptr ? 0 : request.leaves->digest()) + ' ' +
+         std::string(lanes.begin(), lanes.end());
+}
+
 }  // namespace
 
 Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, Widening widening, const RingSizes& rings) {
@@ -178,12 +191,13 @@ std::unique_ptr<CallClass> PlanMaker::make_class(const CallSpec& spec, const Cla
   request.tuning.segment_bytes = round_up(request.tuning.segment_bytes, unit_bytes);
   const std::size_t most = members_.transport().capabilities().put_bytes_most;
   if (most != 0 && request.tuning.segment_bytes > most) request.tuning.segment_bytes = most / unit_bytes * unit_bytes;
-  const Plan plan = fitting_plan(selected, members_.rank(), unit_bytes, key.widening, rules_.rings);
+  Plan plan = fitting_plan(selected, members_.rank(), unit_bytes, key.widening, rules_.rings);
   auto made = std::make_unique<CallClass>();
   made->key = key;
   const bool may_be_unequal = plan.blocks == members_.ranks() && plan.bundle_max == 1;
+  std::string name = name_of(selected, key.widening);
   made->selected = std::make_shared<const ClassPlan>(
-      ClassPlan{std::move(selected), key.widening, plan.blocks, plan.dealing, plan.exchange.exists(), may_be_unequal});
+      ClassPlan{std::move(selected), key.widening, std::move(plan), std::move(name), may_be_unequal});
   return made;
 }
 
@@ -203,7 +217,7 @@ std::unique_ptr<CallClass> PlanMaker::share_class(const CallSpec& spec, const Cl
 std::unique_ptr<CallPlan> PlanMaker::blank(const CallSpec& spec, const CallClass& its_class) const {
   auto call_plan = std::make_unique<CallPlan>();
   call_plan->selected = its_class.selected;
-  const bool are_told = spec.has(CallMark::unequal) && !its_class.selected->is_exchange;
+  const bool are_told = spec.has(CallMark::unequal) && !its_class.selected->plan.exchange.exists();
   if (are_told) call_plan->lengths = make_lengths(spec, its_class);
   return call_plan;
 }

@@ -203,17 +203,24 @@ std::shared_ptr<const TuneTable> Context::team_table(const std::string& text) {
 }
 
 std::shared_ptr<KnownClasses> Context::known_classes(ChoiceRules rules) {
+  constexpr std::size_t kKept = 4;
   const std::lock_guard lock(mutex_);
+  const auto keep = [this](std::shared_ptr<KnownClasses> asked) {
+    std::erase(kept_classes_, asked);
+    if (kept_classes_.size() == kKept) kept_classes_.erase(kept_classes_.begin());
+    kept_classes_.push_back(asked);
+    return asked;
+  };
   std::erase_if(known_classes_, [](const auto& one) { return one.expired(); });
   for (const auto& one : known_classes_) {
     auto known = one.lock();
     if (known == nullptr || !(known->rules() == rules)) continue;  // the last team may go at any time
     // Topologies may be equal trees and have different texts, since a text has the name of the tree's file.
-    if (known->rules().topology.text() == rules.topology.text()) return known;
+    if (known->rules().topology.text() == rules.topology.text()) return keep(std::move(known));
   }
   auto fresh = std::make_shared<KnownClasses>(std::move(rules));
   known_classes_.push_back(fresh);
-  return fresh;
+  return keep(std::move(fresh));
 }
 
 std::uint64_t Context::arena_bytes() const noexcept { return memory_->arena->bytes(); }

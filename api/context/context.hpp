@@ -78,7 +78,8 @@ class Context {
   /// The parsed tune table of a team. The last text is cached, for programs that make many teams with one table. Throws
   /// like TuneTable::parse().
   std::shared_ptr<const TuneTable> team_table(const std::string& text);
-  /// Shared by all teams for which everything is chosen by the same rules.
+  /// Shared by all teams for which everything is chosen by the same rules. Those that were asked for last are kept when
+  /// their teams have gone, for programs that make and free teams in loops.
   std::shared_ptr<KnownClasses> known_classes(ChoiceRules rules);
   /// Memory that the caller registered.
   Regions& regions();
@@ -150,7 +151,8 @@ class Context {
   };
   void open(Bootstrap& bootstrap, const TransportOpener& open, const Context* memory_of);
   TeamTable last_team_table_;
-  std::vector<std::weak_ptr<KnownClasses>> known_classes_;  ///< of teams that live
+  std::vector<std::weak_ptr<KnownClasses>> known_classes_;   ///< of teams that live
+  std::vector<std::shared_ptr<KnownClasses>> kept_classes_;  ///< the last one at the end
   Background background_;
   EndEvent end_event_;
   std::unique_ptr<ProgressThreads> progress_threads_;

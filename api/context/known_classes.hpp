@@ -6,12 +6,14 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "collectives/selection/selection.hpp"
 #include "reduce_kernels/types.hpp"
 #include "runtime/plan/layout.hpp"
 #include "runtime/plan/leaves.hpp"
+#include "runtime/plan/plan.hpp"
 #include "runtime/rings/ring_area.hpp"
 #include "runtime/topology/topology.hpp"
 
@@ -34,13 +36,12 @@ struct ClassKey {
   bool operator==(const ClassKey&) const = default;
 };
 
-/// The common part of the calls of a class: the choice, with segments that fit into the standing rings, and what their
-/// layouts need to know of the plan.
+/// The common part of the calls of a class: the choice, with segments that fit into the standing rings, and this rank's
+/// plan.
 struct ClassPlan : Selected {
   Widening widening = Widening::none;
-  int blocks = 1;
-  Dealing dealing = Dealing::block;
-  bool is_exchange = false;
+  Plan plan;
+  std::string name;             ///< equal for classes with equal plans and tuning
   bool may_be_unequal = false;  ///< flows: blocks may have lengths that the root tells
 };
 

@@ -14,6 +14,12 @@ namespace {
 constexpr std::size_t kClassesMax = 256;
 /// Call plans of a class that are kept for calls by turns, be it of other lengths or of other types.
 constexpr std::size_t kKeptInClass = 8;
+/// To fill a plan in is quicker than to make another, and lengths that come once need no plan of their own. So a class
+/// has one more plan each time that the number of fillings has doubled, from 4 on.
+std::size_t kept_in(const CallClass& its_class) noexcept {
+  const auto doublings = static_cast<std::size_t>(std::bit_width(its_class.fillings / 2));
+  return std::clamp<std::size_t>(doublings, 1, kKeptInClass);
+}
 /// So many of a class's plans may be left over from calls that were in flight at once.
 constexpr std::size_t kLeftInClass = 32;
 
@@ -84,6 +90,7 @@ CallPlan* PlanCache::recall(const CallSpec& spec) noexcept {
   if (alike == nullptr || !differs_in_length_alone(spec, *alike)) return nullptr;
   CallPlan* const free = next_unused(*alike->its_class, alike->spec);
   if (free == nullptr) return nullptr;
+  ++free->its_class->fillings;
   maker_.set_count(*free, spec.count);
   remember(*free);
   return free;
@@ -93,7 +100,7 @@ CallPlan* PlanCache::recall(const CallSpec& spec) noexcept {
 /// the class has room for more plans.
 CallPlan* PlanCache::next_unused(CallClass& its_class, const CallSpec& spec) noexcept {
   const std::size_t count = its_class.call_plans.size();
-  if (count < kKeptInClass) return nullptr;
+  if (count < kept_in(its_class)) return nullptr;
   for (std::size_t i = 0; i < count; ++i) {
     its_class.next_filled = (its_class.next_filled + 1) % count;
     CallPlan& call_plan = *its_class.call_plans[its_class.next_filled];
@@ -150,6 +157,7 @@ CallPlan* PlanCache::plan_in(CallClass& its_class, const CallDescription& call) 
     filled->its_class = &its_class;
   }
   try {
+    ++its_class.fillings;
     maker_.fill(*filled, call);
   } catch (...) {
     drop_plans(its_class, [filled](const CallPlan& one) { return &one == filled; });  // half filled in

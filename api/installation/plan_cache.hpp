@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/calls/call_class.hpp"
@@ -55,7 +56,8 @@ class PlanCache {
   std::vector<PutOwner> take_puts();
 
  private:
-  using Plans = std::map<std::string, std::shared_ptr<InstalledPlan>>;
+  /// By the size of messages between nodes, and the plan's name.
+  using Plans = std::map<std::pair<int, std::string>, std::shared_ptr<InstalledPlan>>;
   void install_one(CallPlan& call_plan, std::size_t channel);
   std::shared_ptr<InstalledPlan> installed_on(CallPlan& call_plan, std::size_t channel);
   std::unique_ptr<InstalledPlan> make_plan(const CallPlan& call_plan, std::size_t channel);

@@ -23,19 +23,9 @@ std::size_t longest_bytes_of(const CallPlan& call_plan) noexcept {
   return has_unequal_blocks(call_plan.spec) ? SIZE_MAX : call_plan.shape.layout.longest_bytes();
 }
 
-/// Tells the plan from all others of the team on one channel.
-std::string key_of(const CallPlan& call_plan, int message_size) {
-  const PlanRequest& request = call_plan.selected->request;
-  // The binding names all fields, so a new one does not compile until it is a part of the key.
-  const auto& [segment_bytes, slots, window, one_shot, radix, common_root, lanes] = request.tuning;
-  const Algorithm* algorithm = call_plan.selected->algorithm;
-  return std::string(algorithm->name) + ' ' + std::string(name(request.collective)) + ' ' +
-         std::to_string(request.root) + ' ' + std::to_string(static_cast<int>(call_plan.selected->widening)) + ' ' +
-         std::to_string(segment_bytes) + ' ' + std::to_string(slots) + ' ' + std::to_string(window) + ' ' +
-         std::to_string(one_shot) + ' ' + std::to_string(radix) + ' ' + std::to_string(common_root) + ' ' +
-         std::string(name(request.determinism)) + ' ' +
-         std::to_string(request.leaves == nullptr ? 0 : request.leaves->digest()) + ' ' +
-         std::string(lanes.begin(), lanes.end()) + ' ' + std::to_string(message_size);
+/// Whether calls of the class may be so long that operands in private memory are read.
+bool may_read(const CallPlan& call_plan) noexcept {
+  return call_plan.spec.has(CallMark::unequal) || call_plan.selected->holds.most >= PrivateReadChoice::kBytesMin;
 }
 
 /// Whether the call has payloads for the outbox of its channel, which is not ready for calls of its plan.
@@ -119,7 +109,7 @@ std::size_t PlanCache::outbox_bytes_of(const CallPlan& call_plan, const Plan& pl
 RingSizes PlanCache::own_rings_of(const CallPlan& call_plan) const {
   const ClassPlan& selected = *call_plan.selected;
   const PlanRequest& request = selected.request;
-  const Plan plan = selected.algorithm->plan(request, members_.rank());
+  const Plan& plan = selected.plan;
   const int streams = plan.exchange.exists() ? 1 : pair_streams_most(*selected.algorithm, request, plan);
   // Up to a quarter of the entries may be taken and not counted (slots_counted()).
   const int least = plan.exchange.exists() ? 1 : slots_least(*selected.algorithm, request);
@@ -159,9 +149,12 @@ std::vector<PutOwner> PlanCache::take_puts() {
 
 /// The call's plan on the channel, which all calls have that differ in their lengths and buffers alone.
 std::shared_ptr<InstalledPlan> PlanCache::installed_on(CallPlan& call_plan, std::size_t channel) {
-  const std::string key = key_of(call_plan, message_size_of(call_plan));
+  const std::pair key(message_size_of(call_plan), call_plan.selected->name);
   Plans& plans = plans_[channel];
-  if (const auto found = plans.find(key); found != plans.end()) return found->second;
+  if (const auto found = plans.find(key); found != plans.end()) {
+    if (found->second->private_reads.are_made && may_read(call_plan)) learnt_->take_read_memory();
+    return found->second;
+  }
   if (plans.size() >= kPlansMax) drop_unused(plans);
   std::shared_ptr<InstalledPlan> fresh = make_plan(call_plan, channel);
   Counters::add(members_.transport().counters().installed_plans);
@@ -188,7 +181,7 @@ void PlanCache::drop_unused(Plans& plans) noexcept {
 std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, std::size_t channel) {
   const PlanRequest& request = call_plan.selected->request;
   const Algorithm* algorithm = call_plan.selected->algorithm;
-  Plan plan = algorithm->plan(request, members_.rank());
+  Plan plan = call_plan.selected->plan;
   Placement placement;
   placement.transport = &members_.transport();
   placement.collective = request.collective;
@@ -197,6 +190,7 @@ std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, s
   for (const Member& member : members_.all()) placement.context_ranks.push_back(member.context_rank);
   const Widening widening = call_plan.selected->widening;
   placement.message_size = message_size_of(call_plan);
+  placement.may_read = may_read(call_plan);
   placement.rings = &rings_.on(channel);
   const int streams = rings_of(plan);
   const RingSizes& sizes = placement.rings->sizes();

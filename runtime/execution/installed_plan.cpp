@@ -133,12 +133,10 @@ class Installer {
       readable = readable && placement_.transport->readable(out.ring.peer());
     }
     installed_.private_reads.are_offered = read != 0 && readable;
-    const bool reads = std::ranges::any_of(installed_.in, [&](const InstalledIn& in) {
+    installed_.private_reads.are_made = std::ranges::any_of(installed_.in, [&](const InstalledIn& in) {
       return in.stream.delivery == Delivery::read_in_place && !in.ring.remote() &&
              placement_.transport->readable(in.ring.peer());
     });
-    // Untouched, and so without pages, until something is read.
-    if (reads) installed_.private_reads.memory.reset(new std::byte[PrivateReadChoice::kReadBytes]);
   }
 
   void find_final_values() {
@@ -222,6 +220,7 @@ void find_choices(InstalledPlan& installed, const Placement& placement) {
   PrivateReads& reads = installed.private_reads;
   reads.turns = &learnt.turns(placement.collective);
   if (reads.are_offered) reads.choice = &learnt.private_reads(placement.collective, receives);
+  if (reads.are_made && placement.may_read) learnt.take_read_memory();
 }
 
 }  // namespace

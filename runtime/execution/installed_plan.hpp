@@ -42,7 +42,7 @@ struct PrivateReads {
   bool are_offered = false;  ///< all readers of the operand only copy, and can read this rank's private memory
   PrivateReadChoice* choice = nullptr;  ///< if they are offered
   CallTurns* turns = nullptr;           ///< of the plan's collective
-  std::unique_ptr<std::byte[]> memory;  ///< PrivateReadChoice::kReadBytes for operands that this rank only forwards
+  bool are_made = false;                ///< this rank reads operands of others
 };
 
 /// A range of blocks of a plan; at first empty.
@@ -171,6 +171,7 @@ struct Placement {
   ChannelRings* rings = nullptr;               ///< the plan binds_to_rings() of their sizes
   int distant_size = 0;                        ///< distant_size_of() the plan
   int message_size = 0;                        ///< as RingUses has it
+  bool may_read = true;                        ///< calls may be so long that operands in private memory are read
   int slots_least = 1;                         ///< the fewest slots with which the plan runs
   Nodes nodes = {};                            ///< of the members; empty: the transport is asked for each of them
 };

@@ -3,7 +3,8 @@
 // and each channel has its own. So the choices are kept here, and all plans of the team share them.
 //
 // Choices belong to a team and not to its context: another team may have other, more distant members, and other
-// threads may run its calls. Only who holds the team (Entry) gets here, so nothing here is atomic.
+// threads may run its calls. Only who holds the team (Entry) gets here, so nothing here is atomic. The memory into
+// which private operands are read is the team's for the same reasons.
 #pragma once
 
 #include <array>
@@ -64,6 +65,13 @@ class LearntChoices {
     return *choice;
   }
   CallTurns& turns(Collective collective) noexcept { return turns_[index_of(collective)]; }
+  /// Memory for operands that this rank reads and only forwards, which one step at a time uses. It has no pages until
+  /// something is read. Throws std::bad_alloc.
+  void take_read_memory() {
+    if (read_memory_ == nullptr) read_memory_.reset(new std::byte[PrivateReadChoice::kReadBytes]);
+  }
+  /// PrivateReadChoice::kReadBytes, once they are taken.
+  std::byte* read_memory() const noexcept { return read_memory_.get(); }
 
  private:
   static std::size_t index_of(Collective collective) noexcept { return static_cast<std::size_t>(collective); }
@@ -76,6 +84,7 @@ class LearntChoices {
   std::array<std::unique_ptr<StoreChoices>, 16> stores_;
   std::array<std::unique_ptr<PrivateReadChoice>, 2 * static_cast<std::size_t>(kCollectiveCount)> private_reads_;
   std::array<CallTurns, static_cast<std::size_t>(kCollectiveCount)> turns_;
+  std::unique_ptr<std::byte[]> read_memory_;
 };
 
 }  // namespace torii

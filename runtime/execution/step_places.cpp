@@ -131,7 +131,7 @@ bool StepPlaces::touches_slots_first(const Step& step) const noexcept {
 }
 
 bool StepPlaces::read_source(std::size_t bytes, bool into_vector) noexcept {
-  std::byte* to = call_.plan->private_reads.memory.get();
+  std::byte* to = call_.plan->learnt->read_memory();
   for (std::size_t i = targets_.size(); i-- > 0;) {
     const Place& place = target_places_[i];
     if (!place.peers && !place.wide && (into_vector || place.packed)) to = static_cast<std::byte*>(targets_[i]);

@@ -46,7 +46,7 @@ std::string text_of(const CallPlan& plan) {
          number(plan.result_bytes) + number(plan.input_shift_bytes) + number(plan.result_shift_bytes) +
          number(plan.record.count) + number(plan.record.kind) + number(plan.is_finished_at_end) +
          number(plan.sums_as_float) + number(plan.folds_leaves) + number(plan.operands) + number(plan.is_plain) +
-         number(plan.selected->blocks) + number(static_cast<int>(plan.selected->dealing)) +
+         number(plan.selected->plan.blocks) + number(static_cast<int>(plan.selected->plan.dealing)) +
          number(plan.lengths != nullptr);
 }
 
@@ -223,14 +223,14 @@ TEST(CallClasses, TeamsThatChooseAlikeShareThem) {
   });
 }
 
-/// The oldest goes when there is no room, and with the last team all go.
+/// The oldest goes when there is no room, and all go when the last team has gone and others have asked since.
 TEST(CallClasses, SharedOnesAreForgotten) {
   tests::ThreadTeam ranks;
   ranks.ranks = 1;
   tests::run_as_threads(ranks, [](torii_context* context, torii_team*) {
-    const auto rules = [] {
+    const auto rules = [](int ranks = 7) {
       ChoiceRules made;
-      made.topology = Topology::node(7);
+      made.topology = Topology::node(ranks);
       return made;
     };
     auto known = context->context.known_classes(rules());
@@ -241,6 +241,9 @@ TEST(CallClasses, SharedOnesAreForgotten) {
     EXPECT_EQ(known->find(ClassKey{Collective::broadcast, 1}, 8), plan);
     EXPECT_EQ(known->find(ClassKey{Collective::broadcast, 256}, 8), plan);
     known.reset();
+    for (const int others : {2, 3, 4}) (void)context->context.known_classes(rules(others));
+    EXPECT_EQ(context->context.known_classes(rules())->find(ClassKey{Collective::broadcast, 1}, 8), plan);
+    for (const int others : {2, 3, 4, 5}) (void)context->context.known_classes(rules(others));
     EXPECT_EQ(plan.use_count(), 1);
     EXPECT_EQ(context->context.known_classes(rules())->find(ClassKey{Collective::broadcast, 1}, 8), nullptr);
   });
