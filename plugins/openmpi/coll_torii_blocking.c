@@ -23,13 +23,9 @@ static torii_status run_staged(coll_torii_operation_t* operation, torii_team* te
 }
 
 /* The team for a call that torii can take; NULL if the call is left. */
-static torii_team* team_for(const coll_torii_operation_t* operation, coll_torii_module_t* module,
-                            struct ompi_communicator_t* comm) {
-  if (module->states[TEAM_BACKGROUND] == STATE_NEW && coll_torii_pays_in_background(module)) {
-    (void)coll_torii_attach(module, comm, TEAM_BACKGROUND);
-  }
-  if (module->states[TEAM_BLOCKING] == STATE_NEW && !coll_torii_pays(module, operation)) return NULL;
-  return coll_torii_attach(module, comm, TEAM_BLOCKING);
+static torii_team* team_for(coll_torii_module_t* module, struct ompi_communicator_t* comm, int64_t use) {
+  if (coll_torii_pays_in_background(module)) (void)coll_torii_attach(module, comm, TEAM_BACKGROUND);
+  return coll_torii_is_early(module, use) ? NULL : coll_torii_attach(module, comm, TEAM_BLOCKING);
 }
 
 static coll_torii_reason_t reason_of(coll_torii_answer_t answer, const coll_torii_module_t* module) {
@@ -38,12 +34,28 @@ static coll_torii_reason_t reason_of(coll_torii_answer_t answer, const coll_tori
   return module->states[TEAM_BLOCKING] == STATE_FAILED ? REASON_NO_TEAM : REASON_UNSERVED;
 }
 
+/* Whether a call goes below whatever it is, so that nobody need describe it: it is early, there is no team, or the
+ * component below runs another one by it, or sets up a team. Those are not counted. An empty call is looked at, since
+ * it must wait for nobody. */
+static inline bool goes_below(coll_torii_module_t* module, coll_torii_kind_t kind, int64_t use) {
+  if (use == 0) return false;
+  if (module->is_below) return true;
+  if (coll_torii_pays_in_background(module)) return false;
+  if (module->states[TEAM_BLOCKING] == STATE_FAILED) {
+    coll_torii_count_left(REASON_NO_TEAM, FORM_BLOCKING, kind);
+    return true;
+  }
+  if (!coll_torii_is_early(module, use)) return false;
+  coll_torii_count_left(REASON_BEFORE_TEAM, FORM_BLOCKING, kind);
+  return true;
+}
+
 /* Runs a described call. False if the call is left to the component below; all ranks then leave it. */
 static bool run(coll_torii_operation_t* operation, coll_torii_answer_t answer, coll_torii_module_t* module,
-                struct ompi_communicator_t* comm, int* status) {
+                struct ompi_communicator_t* comm, int64_t use, int* status) {
   *status = OMPI_SUCCESS;
   torii_status ended = answer == ANSWER_DONE ? TORII_OK : TORII_UNSUPPORTED;
-  torii_team* const team = answer == ANSWER_TAKE && !module->is_below ? team_for(operation, module, comm) : NULL;
+  torii_team* const team = answer == ANSWER_TAKE && !module->is_below ? team_for(module, comm, use) : NULL;
   if (team != NULL) {
     module->user = operation->user;
     operation->call.user_data = &module->user;
@@ -52,7 +64,6 @@ static bool run(coll_torii_operation_t* operation, coll_torii_answer_t answer, c
   if (!coll_torii_is_direct(operation)) coll_torii_release(operation);
   if (answer == ANSWER_DONE) return true;
   if (ended == TORII_UNSUPPORTED) {
-    /* The calls by which the component below runs another one, or sets up a team, are not counted. */
     if (!module->is_below) coll_torii_count_left(reason_of(answer, module), FORM_BLOCKING, operation->kind);
     return false;
   }
@@ -62,21 +73,44 @@ static bool run(coll_torii_operation_t* operation, coll_torii_answer_t answer, c
   return true;
 }
 
-#define SLOT(name, parameters, arguments)                                                                      \
-  static int name(COLL_TORII_LIST parameters struct ompi_communicator_t* comm, mca_coll_base_module_t* base) { \
-    coll_torii_module_t* const module = (coll_torii_module_t*)base;                                            \
-    coll_torii_operation_t operation;                                                                          \
-    int status;                                                                                                \
-    coll_torii_begin(&operation, KIND_##name);                                                                 \
-    const coll_torii_answer_t answer = coll_torii_describe_##name(&operation, COLL_TORII_LIST arguments comm); \
-    if (run(&operation, answer, module, comm, &status)) return status;                                         \
-    const bool was_below = coll_torii_enter_below(module);                                                     \
-    status = module->below_##name(COLL_TORII_LIST arguments comm, module->below_##name##_module);              \
-    coll_torii_leave_below(module, was_below);                                                                 \
-    return status;                                                                                             \
+/* `taken_NAME` describes a call and runs it, `early_NAME` is for calls without a team, and `NAME`, the slot, knows
+ * which is right. They are apart, so that a call that goes below at once has no description to make room for, and no
+ * registers to save for it, and one with a team does not pay for that. What a call counts does not matter once there is
+ * one. */
+#define BELOW(name, arguments)                                                                  \
+  const bool was_below = coll_torii_enter_below(module);                                        \
+  status = module->below_##name(COLL_TORII_LIST arguments comm, module->below_##name##_module); \
+  coll_torii_leave_below(module, was_below);                                                    \
+  return status;
+#define SLOT(name, parameters, arguments)                                                                           \
+  __attribute__((noinline)) static int taken_##name(COLL_TORII_LIST parameters struct ompi_communicator_t* comm,    \
+                                                    mca_coll_base_module_t* base) {                                 \
+    coll_torii_module_t* const module = (coll_torii_module_t*)base;                                                 \
+    coll_torii_operation_t operation;                                                                               \
+    int status;                                                                                                     \
+    coll_torii_begin(&operation, KIND_##name);                                                                      \
+    const coll_torii_answer_t answer = coll_torii_describe_##name(&operation, COLL_TORII_LIST arguments comm);      \
+    if (run(&operation, answer, module, comm,                                                                       \
+            module->states[TEAM_BLOCKING] == STATE_ATTACHED ? 0 : COLL_TORII_USE_##name, &status))                  \
+      return status;                                                                                                \
+    BELOW(name, arguments)                                                                                          \
+  }                                                                                                                 \
+  __attribute__((noinline)) static int early_##name(COLL_TORII_LIST parameters struct ompi_communicator_t* comm,    \
+                                                    mca_coll_base_module_t* base) {                                 \
+    coll_torii_module_t* const module = (coll_torii_module_t*)base;                                                 \
+    int status;                                                                                                     \
+    if (!goes_below(module, KIND_##name, COLL_TORII_USE_##name))                                                    \
+      return taken_##name(COLL_TORII_LIST arguments comm, base);                                                    \
+    BELOW(name, arguments)                                                                                          \
+  }                                                                                                                 \
+  static int name(COLL_TORII_LIST parameters struct ompi_communicator_t* comm, mca_coll_base_module_t* base) {      \
+    const coll_torii_module_t* const module = (const coll_torii_module_t*)base;                                     \
+    if (module->states[TEAM_BLOCKING] == STATE_ATTACHED) return taken_##name(COLL_TORII_LIST arguments comm, base); \
+    return early_##name(COLL_TORII_LIST arguments comm, base);                                                      \
   }
 COLL_TORII_OPERATIONS(SLOT)
 #undef SLOT
+#undef BELOW
 
 void coll_torii_set_blocking(mca_coll_base_module_t* module) {
 #define SET(name, parameters, arguments) module->coll_##name = name;

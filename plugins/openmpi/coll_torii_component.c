@@ -34,7 +34,7 @@ static void register_text(const char* name, const char* what, char** place) {
 }
 
 /* A team costs as much time as torii saves in about so many short calls. The cost is 15 us with 2 ranks, and up to 540
- * us with 4 on two CPUs (perf/programs --only communicators; coll_torii_delay.c). */
+ * us with 4 on two CPUs (perf/programs --only communicators; coll_torii_delay.h). */
 #define DELAY 300
 
 static int register_parameters(void) {

@@ -43,7 +43,7 @@ static coll_torii_reason_t reason_of(coll_torii_answer_t answer, const coll_tori
 /* Starts a described call. False if the call is left to the component below; all ranks then leave it. A call that fails
  * leaves MPI_REQUEST_NULL in `handle`, as calls of libnbc do. */
 static bool start(coll_torii_operation_t* operation, coll_torii_answer_t answer, coll_torii_module_t* module,
-                  struct ompi_communicator_t* comm, ompi_request_t** handle, int* status) {
+                  struct ompi_communicator_t* comm, int64_t use, ompi_request_t** handle, int* status) {
   *status = OMPI_SUCCESS;
   *handle = MPI_REQUEST_NULL;
   if (answer == ANSWER_DONE) {
@@ -53,7 +53,7 @@ static bool start(coll_torii_operation_t* operation, coll_torii_answer_t answer,
   }
   const bool is_taken = answer == ANSWER_TAKE && !looks_internal(operation);
   /* A blocking or persistent operation makes the team, because making one waits for other ranks. */
-  if (is_taken && module->states[TEAM_BACKGROUND] == STATE_NEW) coll_torii_count_in_background(module, operation);
+  if (is_taken && module->states[TEAM_BACKGROUND] == STATE_NEW) module->background_use += use;
   torii_status started = TORII_UNSUPPORTED;
   if (is_taken && module->states[TEAM_BACKGROUND] == STATE_ATTACHED) {
     coll_torii_request_t* const request = coll_torii_make_request(module, comm, operation, false);
@@ -93,7 +93,7 @@ static bool start(coll_torii_operation_t* operation, coll_torii_answer_t answer,
     int status;                                                                                                \
     coll_torii_begin(&operation, KIND_##name);                                                                 \
     const coll_torii_answer_t answer = coll_torii_describe_##name(&operation, COLL_TORII_LIST arguments comm); \
-    if (start(&operation, answer, module, comm, handle, &status)) return status;                               \
+    if (start(&operation, answer, module, comm, COLL_TORII_USE_##name, handle, &status)) return status;        \
     return module->below_i##name(COLL_TORII_LIST arguments comm, handle, module->below_i##name##_module);      \
   }
 COLL_TORII_OPERATIONS(SLOT)

@@ -155,9 +155,7 @@ static torii_status prepare_on(torii_team* team, coll_torii_request_t* request) 
 /* Prepares the operation on all ranks or on none. True if it is prepared. `request` is NULL if this rank has no memory
  * for it; the others then learn of that here. */
 static bool prepare(coll_torii_request_t* request, coll_torii_module_t* module, struct ompi_communicator_t* comm) {
-  if (module->states[TEAM_BACKGROUND] == STATE_NEW && coll_torii_pays_in_background(module)) {
-    (void)coll_torii_attach(module, comm, TEAM_BACKGROUND);
-  }
+  if (coll_torii_pays_in_background(module)) (void)coll_torii_attach(module, comm, TEAM_BACKGROUND);
   torii_team* const team = coll_torii_attach(module, comm, TEAM_PERSISTENT);
   if (team == NULL || !free_together(module, comm)) return false;
   if (request != NULL) coll_torii_acquire(&request->operation);

@@ -87,25 +87,6 @@ int64_t coll_torii_now_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* On x86 an atomic addition waits for all earlier stores, also for a signal to a peer. So the addition is atomic only
- * if several threads may count. */
-static void count_one(_Atomic int64_t* counter) {
-  if (opal_using_threads()) {
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-  } else {
-    const int64_t counted = atomic_load_explicit(counter, memory_order_relaxed);
-    atomic_store_explicit(counter, counted + 1, memory_order_relaxed);
-  }
-}
-
-void coll_torii_count_taken(coll_torii_form_t form, coll_torii_kind_t kind) {
-  count_one(&coll_torii_state.taken[form][kind]);
-}
-
-void coll_torii_count_left(coll_torii_reason_t reason, coll_torii_form_t form, coll_torii_kind_t kind) {
-  count_one(&coll_torii_state.left[reason][form][kind]);
-}
-
 int coll_torii_error_of(torii_status status) {
   switch (status) {
     case TORII_OK:

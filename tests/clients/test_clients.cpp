@@ -155,6 +155,21 @@ TEST(Semantics, GroupsRequestsAndThreads) {
   }
 }
 
+/// Before a group has a team. Calls of a group that is used seldom must not be slower.
+TEST(Delay, CallsAreLeftWithinSixtyInstructions) {
+  Job job = {2, {}, {helper("mpi_leaving")}};
+  job.delay = "1000";
+  const Outcome outcome = mpirun(job);
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  if (outcome.output.find("not possible") != std::string::npos) GTEST_SKIP() << outcome.output;
+  for (const char* const name : {"bcast", "reduce", "allreduce", "allgather"}) {
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(outcome.output, found, std::regex("(^|\n)" + std::string(name) + " ([0-9]+)\n")));
+    EXPECT_GT(std::stoi(found[2]), 5) << name << ": " << outcome.output;
+    EXPECT_LE(std::stoi(found[2]), 60) << name << ": " << outcome.output;
+  }
+}
+
 /// A group may get the id of an older one that is alive on a rank which is no member of the new one.
 TEST(Semantics, IdsAreUsedAgain) {
   for (const int ranks : is_full() ? std::vector<int>{3, 4, 7} : std::vector<int>{3}) {

@@ -228,9 +228,9 @@ TEST(CallClasses, SharedOnesAreForgotten) {
   tests::ThreadTeam ranks;
   ranks.ranks = 1;
   tests::run_as_threads(ranks, [](torii_context* context, torii_team*) {
-    const auto rules = [](int ranks = 7) {
+    const auto rules = [](int side = 7) {
       ChoiceRules made;
-      made.topology = Topology::node(ranks);
+      made.topology = Topology::node(side);
       return made;
     };
     auto known = context->context.known_classes(rules());
