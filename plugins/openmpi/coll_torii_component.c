@@ -33,9 +33,10 @@ static void register_text(const char* name, const char* what, char** place) {
                                         NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, place);
 }
 
-/* A team costs as much time as torii saves in about so many short calls. The cost is 15 us with 2 ranks, and up to 540
- * us with 4 on two CPUs (perf/programs --only communicators; coll_torii_delay.h). */
-#define DELAY 300
+/* A team with its first calls costs 30 to 80 us with 2 ranks, and 100 to 500 with 4 on two CPUs (perf/programs --only
+ * communicators). After so many short calls that is at most a tenth of the time that its group has taken, which loses
+ * no program anything to speak of; a group that goes on wins it back (coll_torii_delay.h). */
+#define DELAY 1000
 
 static int register_parameters(void) {
   coll_torii_state_t* const own = &coll_torii_state;

@@ -228,10 +228,9 @@ inline constexpr auto kTuned = std::to_array<Tuned>({
     {"openmpi.attach.LOOKS_MOST", 64, "looks", "at messages of MPI in one turn of the idle function", "a guess"},
     {"openmpi.attach.LOOKS_IN_VAIN", 8, "looks", "of these in a row, with yields between, after which the turn ends",
      "as many as the yields between two sleeps in perf/results/2026-12-01-overlap.txt"},
-    {"openmpi.component.DELAY", 300, "calls",
+    {"openmpi.component.DELAY", 1000, "calls",
      "of a group of MPI before it gets a team, unless coll_torii_delay says another number",
-     "measured: a team costs the time that torii saves in about so many short calls, 15 us with 2 ranks, up to 540 us "
-     "with 4 on 2 CPUs (the run of 2026-11-26 in perf/results/README.md)"},
+     "perf/results/2026-12-01-communicators.txt: a team costs at most a tenth of the time of so many short calls"},
     {"openmpi.delay.BYTES_LIKE_A_CALL", 512, "bytes", "that count as one short call more",
      "perf/results/2026-11-26-inside-open-mpi.txt: torii saves 0.1 to 2 us of a short call on 2 CPUs, and about ten "
      "times as much of 4 KiB"},
