@@ -230,7 +230,8 @@ inline constexpr auto kTuned = std::to_array<Tuned>({
      "as many as the yields between two sleeps in perf/results/2026-12-01-overlap.txt"},
     {"openmpi.component.DELAY", 1000, "calls",
      "of a group of MPI before it gets a team, unless coll_torii_delay says another number",
-     "perf/results/2026-12-01-communicators.txt: a team costs at most a tenth of the time of so many short calls"},
+     "measured: a team costs at most a tenth of the time of so many short calls (the run of 2026-12-01 that "
+     "perf/results/README.md names)"},
     {"openmpi.delay.BYTES_LIKE_A_CALL", 512, "bytes", "that count as one short call more",
      "perf/results/2026-11-26-inside-open-mpi.txt: torii saves 0.1 to 2 us of a short call on 2 CPUs, and about ten "
      "times as much of 4 KiB"},
