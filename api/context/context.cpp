@@ -203,9 +203,12 @@ std::shared_ptr<const TuneTable> Context::team_table(const std::string& text) {
 }
 
 std::shared_ptr<KnownClasses> Context::known_classes(ChoiceRules rules) {
+  // Classes have plans, which are long for many ranks.
   constexpr std::size_t kKept = 4;
+  constexpr int kRanksMost = 64;
   const std::lock_guard lock(mutex_);
   const auto keep = [this](std::shared_ptr<KnownClasses> asked) {
+    if (asked->rules().topology.ranks() > kRanksMost) return asked;
     std::erase(kept_classes_, asked);
     if (kept_classes_.size() == kKept) kept_classes_.erase(kept_classes_.begin());
     kept_classes_.push_back(asked);

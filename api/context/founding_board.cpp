@@ -115,6 +115,11 @@ void FoundingSeat::excuse(int place, bool is_dead) noexcept {
   (void)state.compare_exchange_strong(word, word_of(serial_, FoundingState::left), std::memory_order_relaxed);
 }
 
+int FoundingBoard::entries_for(int places) noexcept {
+  constexpr std::size_t kBytes = std::size_t{1} << 20, kLeast = 16;
+  return static_cast<int>(std::clamp<std::size_t>(kBytes / FoundingEntry::bytes(places), kLeast, kEntriesMost));
+}
+
 std::size_t FoundingBoard::bytes(int places, int entries) noexcept {
   return kLineBytes + static_cast<std::size_t>(entries) * FoundingEntry::bytes(places);
 }

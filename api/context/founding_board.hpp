@@ -85,7 +85,7 @@ class FoundingSeat {
   void tell_made() noexcept { tell(FoundingState::made); }
   /// The last use of the entry.
   void leave() noexcept { tell(FoundingState::left); }
-  /// Whether the rank at that place has told so. Where it has left since, there is a verdict.
+  /// Whether the rank at that place has told so. Where a living one has left since, there is a verdict.
   bool has_come(int place) const noexcept { return has_told(place, FoundingState::come); }
   bool has_made(int place) const noexcept { return has_told(place, FoundingState::made); }
   /// For a rank that has come.
@@ -103,7 +103,7 @@ class FoundingSeat {
   bool fail(const FoundingFailure& failure) noexcept;
   /// The reason of a founding that has failed: its status is a bad one, and its text ends.
   FoundingFailure failure() const noexcept;
-  /// For a founding that has failed: a rank that has not come is not waited for any more, and a dead one never will be.
+  /// A rank that has not come to a founding that has failed is not waited for any more, and a dead one never.
   void excuse(int place, bool is_dead) noexcept;
 
  private:
@@ -119,10 +119,12 @@ class FoundingSeat {
 /// board one after the other: each such `use` has its number, and its ranks never enter an entry of another use.
 class FoundingBoard {
  public:
-  /// So many foundings of one opener may be under way at a time.
-  static constexpr int kEntries = 64;
-  static std::size_t bytes(int places, int entries = kEntries) noexcept;
-  FoundingBoard(std::byte* memory, int places, std::uint64_t use, int entries = kEntries) noexcept
+  /// So many foundings of one opener may be under way at a time: as many as fit into 1 MiB, but 16 at least. A fabric
+  /// that pins the arena pins boards as well.
+  static constexpr int kEntriesMost = 64;
+  static int entries_for(int places) noexcept;
+  static std::size_t bytes(int places, int entries) noexcept;
+  FoundingBoard(std::byte* memory, int places, std::uint64_t use, int entries) noexcept
       : memory_(memory), places_(places), use_(use), entries_(entries) {}
 
   /// Whether a founding of that number waits for the rank at `place`.
@@ -137,7 +139,7 @@ class FoundingBoard {
     std::uint64_t word;  ///< of the rank's slot
   };
   std::optional<Found> find(std::uint64_t number, int place) const noexcept;
-  /// How many entries were ever used: nobody looks at the others, which have no pages.
+  /// How many entries were ever used: nobody looks at the others, which have no pages unless they are pinned.
   std::atomic<std::uint32_t>& used() const noexcept { return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_); }
   FoundingEntry entry(int number) const noexcept;
 
@@ -156,6 +158,7 @@ class FoundingOpener {
   void begin_use(int place) noexcept;
   std::uint64_t use() const noexcept { return board_.use_; }
   int places() const noexcept { return board_.places_; }
+  int entries() const noexcept { return board_.entries_; }
   const std::byte* memory() const noexcept { return board_.memory_; }
   /// Nobody is inside an entry, or can enter one.
   bool is_at_rest() noexcept;
@@ -175,7 +178,7 @@ class FoundingOpener {
   FoundingBoard board_;
   int place_;
   int used_ = 0;
-  std::array<std::int64_t, FoundingBoard::kEntries> late_ns_{};
+  std::array<std::int64_t, FoundingBoard::kEntriesMost> late_ns_{};
   std::uint64_t serial_ = 0;  ///< of the last founding
 };
 

@@ -10,7 +10,8 @@ namespace torii {
 
 std::unique_ptr<FoundingOpener> RestingBoards::take(int places) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(openers_, places, [](const auto& opener) { return opener->places(); });
+  const auto serves = [=](const auto& opener) { return opener->places() == places && opener->is_at_rest(); };
+  const auto found = std::ranges::find_if(openers_, serves);
   if (found == openers_.end()) return nullptr;
   std::unique_ptr<FoundingOpener> opener = std::move(*found);
   openers_.erase(found);
@@ -18,7 +19,6 @@ std::unique_ptr<FoundingOpener> RestingBoards::take(int places) noexcept {
 }
 
 void RestingBoards::keep(std::unique_ptr<FoundingOpener> opener) noexcept {
-  if (!opener->is_at_rest()) return;
   const std::lock_guard lock(mutex_);
   try {
     openers_.push_back(std::move(opener));
@@ -35,8 +35,9 @@ FoundingBoards::FoundingBoards(shared_memory::Arena& arena, RestingBoards& resti
   const int own = places_[static_cast<std::size_t>(rank)];
   opener_ = resting.take(before);
   if (opener_ == nullptr) {
-    const std::size_t offset = arena.allocate(FoundingBoard::bytes(before), shared_memory::Backing::on_touch);
-    opener_ = std::make_unique<FoundingOpener>(FoundingBoard(arena.base() + offset, before, 0), own);
+    const int entries = FoundingBoard::entries_for(before);
+    const std::size_t offset = arena.allocate(FoundingBoard::bytes(before, entries), shared_memory::Backing::on_touch);
+    opener_ = std::make_unique<FoundingOpener>(FoundingBoard(arena.base() + offset, before, 0, entries), own);
   }
   opener_->begin_use(own);
 }
@@ -49,7 +50,7 @@ shared_memory::NodePeers::Words FoundingBoards::place() const noexcept {
 
 FoundingBoard FoundingBoards::of(const shared_memory::NodePeers& peers, int rank) const noexcept {
   const auto& [offset, use] = peers.told(rank);
-  return {peers.base(rank) + offset, opener_->places(), use};
+  return {peers.base(rank) + offset, opener_->places(), use, FoundingBoard::entries_for(opener_->places())};
 }
 
 }  // namespace torii

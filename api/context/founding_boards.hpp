@@ -18,9 +18,9 @@ namespace torii {
 /// is late may look there when this rank's context has gone, as at its doorbell. Thread-safe.
 class RestingBoards {
  public:
-  /// nullptr if there is none for so many ranks.
+  /// One that has come to rest; nullptr if there is none for so many ranks. A rank that was stopped inside an entry, or
+  /// has not come to a founding that has failed, keeps a board from others for as long.
   std::unique_ptr<FoundingOpener> take(int places) noexcept;
-  /// A board that is not at rest never will be, so it is not used again.
   void keep(std::unique_ptr<FoundingOpener> opener) noexcept;
 
  private:

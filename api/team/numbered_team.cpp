@@ -79,7 +79,8 @@ class Founder final : public NodeFounding::Host {
   FoundingFailure no_room() const override {
     return make_failure(Status::timeout, -1, [&] {
       return "for " + std::to_string(timeout_ns_ / 1'000'000) +
-             " ms this rank, the lowest of its members, has been in " + std::to_string(FoundingBoard::kEntries) +
+             " ms this rank, the lowest of its members, has been in " +
+             std::to_string(context_.boards().opener().entries()) +
              " other foundings of teams by number; make fewer at a time";
     });
   }

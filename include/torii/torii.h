@@ -156,10 +156,10 @@ typedef struct torii_team_options {
   int allow_minority;
   /* torii_team_create with `members` only. Not 0: members that are all on one node find each other by this number, and
    * need no `exchange`. It is equal on all of them. Members that share two calls with one number make them in one
-   * order; otherwise numbers are free, and can be used again at once, for up to 64 calls at a time with one lowest
-   * member. A member that skips a call which fails gets its reason at its next call with the same number and members.
-   * If members are on several nodes, `exchange` is used; without it all members get TORII_UNSUPPORTED. Which of the two
-   * is used depends on the members' nodes alone. */
+   * order; otherwise numbers are free, and can be used again at once, for up to 16 calls at a time with one lowest
+   * member (64 on nodes of few ranks). A member that skips a call which fails may get its reason at its next call with
+   * the same number and members. If members are on several nodes, `exchange` is used; without it all members get
+   * TORII_UNSUPPORTED. Which of the two is used depends on the members' nodes alone. */
   uint64_t number;
 } torii_team_options;
 

@@ -15,7 +15,7 @@
 #define COLL_TORII_USE_UNKNOWN (1 + BYTES_UNKNOWN / BYTES_LIKE_A_CALL)
 
 /* What a call counts; all ranks get the same number, since MPI demands equal lengths. An empty call counts nothing:
- * MPI's layer ends it early on some ranks. */
+ * MPI's layer ends it early on some ranks. Calls of which no rank knows all lengths it never ends early. */
 static inline int64_t coll_torii_use_of(int count, const ompi_datatype_t* type) {
   const size_t bytes = (size_t)count * type->super.size;
   return bytes == 0 ? 0 : 1 + (int64_t)(bytes / BYTES_LIKE_A_CALL);
@@ -29,7 +29,7 @@ static inline int64_t coll_torii_use_of_blocks(const int* counts, int blocks, co
 
 /* By the arguments of the operation (coll_torii_operations.h). */
 #define COLL_TORII_USE_allgather coll_torii_use_of(result_count, result_type)
-#define COLL_TORII_USE_allgatherv COLL_TORII_USE_UNKNOWN
+#define COLL_TORII_USE_allgatherv coll_torii_use_of_blocks(counts, ompi_comm_size(comm), result_type)
 #define COLL_TORII_USE_allreduce coll_torii_use_of(count, type)
 #define COLL_TORII_USE_alltoall coll_torii_use_of(result_count, result_type)
 #define COLL_TORII_USE_alltoallv COLL_TORII_USE_UNKNOWN

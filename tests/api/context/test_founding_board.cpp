@@ -133,9 +133,23 @@ TEST(RestingBoards, AreUsedAgainByAsManyRanks) {
   EXPECT_EQ(opener->memory(), board.memory());
   EXPECT_EQ(resting.take(3), nullptr);
   const std::vector<int> both = {0, 1};
-  ASSERT_TRUE(opener->open(terms_of(5, both), 64, nullptr, kLateNs));
+  auto seat = opener->open(terms_of(5, both), 64, nullptr, kLateNs);
+  ASSERT_TRUE(seat);
+  auto member = board.board.enter(5, 1);
+  ASSERT_TRUE(member);
+  seat->leave();
   resting.keep(std::move(opener));
-  EXPECT_EQ(resting.take(3), nullptr) << "rank 1 may still enter";
+  EXPECT_EQ(resting.take(3), nullptr) << "rank 1 is inside";
+  member->leave();
+  EXPECT_NE(resting.take(3), nullptr);
+}
+
+TEST(FoundingBoard, HasFewerEntriesForManyRanks) {
+  EXPECT_EQ(FoundingBoard::entries_for(2), 64);
+  EXPECT_EQ(FoundingBoard::entries_for(1024), 16);
+  const int some = FoundingBoard::entries_for(100);
+  EXPECT_LE(FoundingBoard::bytes(100, some), (std::size_t{1} << 20) + sizeof(Board::Line));
+  EXPECT_GT(some, 16);
 }
 
 /// Never fails to end, and has a reason for each founding that made no team.
