@@ -79,7 +79,13 @@ Received receive_hello(int socket, Hello& hello, Handed& handed) {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = CMSG_LEN(bytes);  // room for these: the kernel closes any others
-  const ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got == 0) {
+    // Linux looks for a message first, and whether the other end has closed afterwards. If the other end has sent and
+    // closed in between, its message is behind this end.
+    message.msg_controllen = CMSG_LEN(bytes);
+    got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  }
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Received::nothing_yet;
   if (got < 0) return Received::rubbish;
   const cmsghdr* const rights = CMSG_FIRSTHDR(&message);
