@@ -14,7 +14,7 @@
 #define BYTES_UNKNOWN 4096
 #define COLL_TORII_USE_UNKNOWN (1 + BYTES_UNKNOWN / BYTES_LIKE_A_CALL)
 
-/* What a call counts; all ranks get the same number, since MPI demands equal lengths. An empty call counts nothing:
+/* The number that a call counts, equal on all ranks, since MPI demands equal lengths. An empty call counts nothing:
  * MPI's layer ends it early on some ranks. Calls of which no rank knows all lengths it never ends early. */
 static inline int64_t coll_torii_use_of(int count, const ompi_datatype_t* type) {
   const size_t bytes = (size_t)count * type->super.size;

@@ -122,7 +122,7 @@ TEST(FoundingBoard, OfAnotherUseIsNotEntered) {
 }
 
 TEST(RestingBoards, AreUsedAgainByAsManyRanks) {
-  Board board(1), larger(1);
+  Board board(1);
   RestingBoards resting;
   const auto opener_of = [](Board& of) { return std::make_unique<FoundingOpener>(of.board, 0); };
   EXPECT_EQ(resting.take(3), nullptr);
@@ -152,15 +152,11 @@ TEST(FoundingBoard, HasFewerEntriesForManyRanks) {
   EXPECT_GT(some, 16);
 }
 
-/// Never fails to end, and has a reason for each founding that made no team.
-class Hasty final : public NodeFounding::Host {
+/// All members live; each failure has a text.
+class Living : public NodeFounding::Host {
  public:
   bool lives(int) const override { return true; }
   bool has_ended(int) const override { return false; }
-  void ring(int) override {}
-  void begin_wait() override { looks_ = 0; }
-  bool pause(bool (*)(void*), void*) override { return ++looks_, true; }
-  bool is_over() const override { return looks_ > 3; }
   std::int64_t now_ns() const override { return kLateNs; }
   std::int64_t late_ns() const override { return kLateNs; }
   FoundingFailure lost(int) const override { return {1, -1, "lost"}; }
@@ -169,16 +165,23 @@ class Hasty final : public NodeFounding::Host {
   FoundingFailure refusal(const Trouble&) const override { return {1, -1, "refusal"}; }
   FoundingFailure other_members(std::span<const int>) const override { return {1, -1, "other members"}; }
   FoundingFailure other_text(std::string_view) const override { return {1, -1, "other text"}; }
+};
+
+/// Never fails to end, and has a reason for each founding that made no team.
+class Hasty final : public Living {
+ public:
+  void ring(int) override {}
+  void begin_wait() override { looks_ = 0; }
+  bool pause(bool (*)(void*), void*) override { return ++looks_, true; }
+  bool is_over() const override { return looks_ > 3; }
 
  private:
   int looks_ = 0;
 };
 
 /// A member whose wait is the next member's turn.
-class Next final : public NodeFounding::Host {
+class Next final : public Living {
  public:
-  bool lives(int) const override { return true; }
-  bool has_ended(int) const override { return false; }
   void ring(int rank) override { rung += static_cast<char>('0' + rank); }
   void begin_wait() override {}
   bool pause(bool (*still_idle)(void*), void* data) override {
@@ -188,14 +191,6 @@ class Next final : public NodeFounding::Host {
     return false;
   }
   bool is_over() const override { return false; }
-  std::int64_t now_ns() const override { return 0; }
-  std::int64_t late_ns() const override { return kLateNs; }
-  FoundingFailure lost(int) const override { return {1, -1, "lost"}; }
-  FoundingFailure late(const MemberSet&, bool) const override { return {1, -1, "late"}; }
-  FoundingFailure no_room() const override { return {1, -1, "no room"}; }
-  FoundingFailure refusal(const Trouble&) const override { return {1, -1, "refusal"}; }
-  FoundingFailure other_members(std::span<const int>) const override { return {1, -1, "other members"}; }
-  FoundingFailure other_text(std::string_view) const override { return {1, -1, "other text"}; }
 
   std::string rung;  ///< a digit for each time that a rank was rung
   std::function<void()> take_turn = [] { FAIL() << "nobody to wait for"; };
